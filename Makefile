@@ -1,0 +1,37 @@
+# Everything a developer does. Each target sets up .venv by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test check format table figure clean
+.DEFAULT_GOAL := test
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $(STAMP)
+
+demo: $(STAMP)            ## optimise a 20-dimensional problem with hidden groups
+	$(BIN)/sumbo demo
+
+test: $(STAMP)            ## all tests, under five minutes
+	$(BIN)/python -m pytest -n 2
+
+check: $(STAMP)           ## lint, format, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -p no:cacheprovider tests/test_imports.py
+
+format: $(STAMP)          ## make `ruff` happy
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+table: $(STAMP)           ## the README's table (about half an hour; goes on where it stopped)
+	$(BIN)/python benchmarks/paper_table.py --out docs/paper_table.jsonl --markdown docs/paper_table.md
+
+figure: $(STAMP)          ## the README's figure
+	$(BIN)/python benchmarks/figure.py docs/figure.svg
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache dist

@@ -1,0 +1,96 @@
+"""Which dimensions form which group."""
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumbo.errors import DecompositionError
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Disjoint groups of dimensions that together cover 0, 1, ..., D - 1.
+
+    Groups keep the order in which they are given; `canonical` sorts them.
+
+    Example:
+        >>> Decomposition([(0, 2), (1,)]).groups
+        ((0, 2), (1,))
+
+    Raises:
+        DecompositionError: a group is empty, a dimension is repeated, missing, negative or not an integer.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+
+    def __init__(self, groups: Iterable[Iterable[int]]) -> None:
+        object.__setattr__(self, "groups", _validated(groups))
+
+    @classmethod
+    def random(cls, D: int, group_size: int, rng: np.random.Generator) -> "Decomposition":
+        """Random groups of `group_size` dimensions each; the last is smaller where the size does not divide D."""
+        if D < 1 or group_size < 1:
+            raise DecompositionError(f"D and group_size must be at least 1; got D={D}, group_size={group_size}")
+        order = rng.permutation(D).tolist()
+        return cls(sorted(order[a : a + group_size]) for a in range(0, D, group_size)).canonical()
+
+    @classmethod
+    def apart(cls, D: int) -> "Decomposition":
+        """Every dimension a group of its own."""
+        return cls((i,) for i in range(D))
+
+    @classmethod
+    def whole(cls, D: int) -> "Decomposition":
+        """All dimensions in one group: an ordinary, non-additive model."""
+        return cls([range(D)])
+
+    @property
+    def dim(self) -> int:
+        """D, the number of dimensions."""
+        return sum(len(group) for group in self.groups)
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """The group number of each dimension."""
+        labels = [0] * self.dim
+        for j, group in enumerate(self.groups):
+            for i in group:
+                labels[i] = j
+        return tuple(labels)
+
+    def canonical(self) -> "Decomposition":
+        """The same groups, sorted inside and among each other."""
+        return Decomposition(sorted(sorted(group) for group in self.groups))
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+def _validated(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    try:
+        tuples = tuple(tuple(operator.index(i) for i in group) for group in groups)
+    except TypeError as error:
+        raise DecompositionError(
+            f"groups must be lists of dimension numbers, such as [(0, 2), (1,)]; {error}"
+        ) from None
+    if not tuples or not all(tuples):
+        raise DecompositionError(f"every group needs at least one dimension; got {tuples}")
+    flat = sorted(i for group in tuples for i in group)
+    repeated = sorted({a for a, b in zip(flat, flat[1:], strict=False) if a == b})
+    if repeated:
+        raise DecompositionError(f"dimension(s) {_listed(repeated)} are in more than one place: {tuples}")
+    if flat[0] < 0:
+        raise DecompositionError(f"dimensions are numbered from 0; got {flat[0]}")
+    missing = sorted(set(range(flat[-1] + 1)) - set(flat)) if flat[-1] < 10**6 else [-1]
+    if missing:
+        raise DecompositionError(
+            f"dimension(s) {_listed(missing)} of 0 to {flat[-1]} are in no group: every dimension belongs to one"
+        )
+    return tuples
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:8]))
+    return shown + (", ..." if len(numbers) > 8 else "")

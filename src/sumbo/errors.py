@@ -1,0 +1,37 @@
+"""What can go wrong, by kind. Every error says what was expected, what came and what to do."""
+
+
+class SumboError(Exception):
+    """Base of every error that sumbo raises on purpose."""
+
+
+class SpaceError(SumboError, ValueError):
+    """A parameter, its bounds or a point does not fit the search space."""
+
+
+class DecompositionError(SumboError, ValueError):
+    """Groups of dimensions that do not form a valid decomposition."""
+
+
+class TellError(SumboError, ValueError):
+    """A result that cannot be recorded: unknown trial, told twice, not a number."""
+
+
+class SettingError(SumboError, ValueError):
+    """A method, model or run option out of its range."""
+
+
+class DataError(SumboError, ValueError):
+    """Arrays given to the model have the wrong shape or are not finite."""
+
+
+class NotFittedError(SumboError, RuntimeError):
+    """The model is asked for something that needs data first."""
+
+
+class StateError(SumboError, ValueError):
+    """A saved state that cannot be read back."""
+
+
+class ObjectiveError(SumboError, RuntimeError):
+    """The user's objective fails wherever it is evaluated."""

@@ -1,0 +1,355 @@
+"""AdditiveGP: a Gaussian process that is a sum of independent ones, each over a small group of dimensions.
+
+With K = sum_j K_j + noise I = L L^T and alpha = K^-1 y, shared by all groups:
+
+    mu_j(z)      = k_j(z, X) alpha                                         (equation `addPosterior`)
+    sigma_j^2(z) = k_j(z, z) - k_j(z, X) K^-1 k_j(X, z)
+    mu(x)        = sum_j mu_j(x_j)
+    sigma^2(x)   = k(x, x) - k(x, X) K^-1 k(X, x)                           k = sum_j k_j
+
+The components are correlated once they have seen data, so sigma^2 is not the sum of the sigma_j^2: it is smaller.
+
+| symbol | shape    | meaning                                                |
+|--------|----------|--------------------------------------------------------|
+| X, XT  | (n, D)   | points and their transpose, contiguous                  |
+| Z      | (m, D)   | points to predict at                                    |
+| L_inv  | (n, n)   | inverse of the Cholesky factor                          |
+| V      | (.., n)  | k(z, X) L^-T: the part of the prior that the data explain |
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sumbo import kernels, linalg
+from sumbo.decomposition import Decomposition
+from sumbo.errors import DataError, NotFittedError, SettingError
+from sumbo.evidence import LOG_2PI, evidence_with_gradient
+from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
+from sumbo.kernels import Array, Terms
+from sumbo.paths import SamplePath, draw_prior
+
+
+@dataclass(frozen=True)
+class AdditiveGP:
+    """A sum of zero-mean Gaussian processes over groups of dimensions, plus noise. Immutable.
+
+    `fit` learns hyperparameters, `condition` keeps them, `append` adds one observation in O(n^2); each returns a new
+    model. Values should be centred: the prior mean is zero.
+
+    Args:
+        decomposition: the groups, or anything `Decomposition` takes.
+        kernel: "se", "matern32" or "matern52".
+        lengthscales: one for all, or one for each dimension of each group, group after group.
+        scales: standard deviation of each component, or one for all.
+        noise_variance: variance of the observation noise.
+        categories: for each dimension the number of its categories, 0 where it is a number. None: all are numbers.
+        full_order: add one more term, over all dimensions, for what the groups cannot express.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((50, 3))
+        >>> y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+        >>> gp = AdditiveGP([(0,), (1, 2)]).fit(X, y - y.mean())
+        >>> mean, std = gp.posterior(X[:2])
+        >>> part, part_std = gp.group_posterior(0, [[0.5]])
+
+    Raises:
+        SettingError: a hyperparameter is not positive and finite, or has the wrong number of elements.
+        DecompositionError: the groups are not disjoint or leave a dimension out.
+    """
+
+    decomposition: Decomposition
+    kernel: str = field(default="matern52", kw_only=True)
+    lengthscales: Array = field(default=0.5, kw_only=True)  # type: ignore[assignment]
+    scales: Array = field(default=1.0, kw_only=True)  # type: ignore[assignment]
+    noise_variance: float = field(default=1e-4, kw_only=True)
+    categories: NDArray[np.int64] = field(default=None, kw_only=True)  # type: ignore[assignment]
+    full_order: bool = field(default=False, kw_only=True)
+    _data: "_Data | None" = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        if not isinstance(self.decomposition, Decomposition):
+            put("decomposition", Decomposition(self.decomposition))
+        kernels.family_index(self.kernel)
+        P, M = sum(map(len, self.groups)), len(self.groups)
+        put("lengthscales", _positive("lengthscales", self.lengthscales, P))
+        put("scales", _positive("scales", self.scales, M))
+        put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
+        D = self.decomposition.dim
+        categories = np.zeros(D, np.int64) if self.categories is None else np.asarray(self.categories, np.int64)
+        if categories.shape != (D,):
+            raise SettingError(f"categories needs one number for each of {D} dimensions; got {categories.shape}")
+        put("categories", categories)
+
+    # --- the model ---------------------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The groups of the decomposition, and behind them all dimensions where there is a full-order term."""
+        groups = self.decomposition.groups
+        return (*groups, tuple(range(self.decomposition.dim))) if self.full_order else groups
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return 0 if self._data is None else self._data.factor.n
+
+    @property
+    def X(self) -> Array:
+        """The points observed, (n, D)."""
+        return np.empty((0, self.decomposition.dim)) if self._data is None else self._data.XT.T
+
+    @property
+    def y(self) -> Array:
+        """The values observed, (n,)."""
+        return np.empty(0) if self._data is None else self._data.y
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the covariance's diagonal to factorise it; 0 in ordinary times."""
+        return 0.0 if self._data is None else self._data.factor.jitter
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The kernel in the form that compiled loops read."""
+        return Terms.build(
+            self.groups,
+            self.lengthscales,
+            np.square(self.scales),
+            nominal=self.categories > 0,
+            family=kernels.family_index(self.kernel),
+        )
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Lengthscales, scales and noise variance together."""
+        return Hyperparameters(self.lengthscales, self.scales, self.noise_variance)
+
+    # --- data ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False) -> "AdditiveGP":
+        """Learn the hyperparameters by evidence and prior, then condition on the data.
+
+        Args:
+            X: points in the unit cube, (n, D).
+            y: centred values, (n,).
+            settings: what to learn and the priors; `FitSettings()` by default.
+            warm: start from the present hyperparameters too.
+        """
+        X, y = self._checked(X, y)
+        if len(y) == 0:
+            return self.condition(X, y)
+        learned = fit_hyperparameters(
+            np.ascontiguousarray(X.T),
+            y,
+            self.groups,
+            settings or FitSettings(),
+            nominal=self.categories > 0,
+            family=kernels.family_index(self.kernel),
+            previous=self.hyperparameters if warm else None,
+        ).hyperparameters
+        return self.with_hyperparameters(learned).condition(X, y)
+
+    def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
+        """The same model with other hyperparameters, and no data."""
+        return replace(
+            self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None
+        )
+
+    def condition(self, X: ArrayLike, y: ArrayLike) -> "AdditiveGP":
+        """The posterior given these data alone, hyperparameters kept: O(n^3)."""
+        X, y = self._checked(X, y)
+        XT = np.ascontiguousarray(X.T)
+        K = kernels.gram(XT, self.terms)
+        K.flat[:: len(K) + 1] += self.noise_variance
+        L, jitter = linalg.cholesky_in_place(K)
+        return replace(self, _data=_Data(XT, y, linalg.Factor(L, len(y), jitter, [len(y)])))
+
+    def append(self, x: ArrayLike, y: float) -> "AdditiveGP":
+        """The posterior given one more observation: O(n^2)."""
+        X, values = self._checked([x], [y])
+        if self._data is None:
+            return self.condition(X, values)
+        data, z = self._data, np.ascontiguousarray(X.T)
+        k = kernels.cross(z, data.XT, self.terms)[0]
+        factor = data.factor.append(k, float(self.terms.s2.sum()) + self.noise_variance)
+        return replace(self, _data=_Data(np.hstack([data.XT, z]), np.append(data.y, values), factor))
+
+    def with_values(self, y: ArrayLike) -> "AdditiveGP":
+        """The same points with other values: O(n^2)."""
+        data = self._observed()
+        _, y = self._checked(self.X, y)
+        return replace(self, _data=_Data(data.XT, y, data.factor))
+
+    def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
+        """Pretend to have seen the predicted mean at points that are still running.
+
+        The mean stays as it is and the uncertainty shrinks near them, in each component too.
+        """
+        model = self
+        for x in np.atleast_2d(np.asarray(X, dtype=float)):
+            model = model.append(x, float(model.posterior([x])[0][0]))
+        return model
+
+    # --- predictions ---------------------------------------------------------------------------------------------
+
+    def posterior(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of the sum at each row of X."""
+        moments = self.moments(self._checked(X)[0])
+        return moments.mean, np.sqrt(moments.variance)
+
+    def group_posterior(self, j: int, X_j: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of component j at points of its own dimensions, (m, d_j)."""
+        if not -len(self.groups) <= j < len(self.groups):
+            raise SettingError(f"there are {len(self.groups)} groups, numbered from 0; got {j}")
+        group = list(self.groups[j])
+        Z_j = np.asarray(X_j, dtype=float)
+        if Z_j.ndim != 2 or Z_j.shape[1] != len(group):
+            raise DataError(f"group {j} has {len(group)} dimensions: expected shape (m, {len(group)}), got {Z_j.shape}")
+        Z = np.zeros((len(Z_j), self.decomposition.dim))
+        Z[:, group] = Z_j
+        moments = self._moments(self._checked(Z)[0], self.terms.only(j % len(self.groups)))
+        return moments.mean, np.sqrt(moments.variance)
+
+    def moments(self, Z: Array) -> "Moments":
+        """Mean and variance of the sum at each row, with their gradients on demand."""
+        return self._moments(Z, self.terms)
+
+    def group_moments(self, Z: Array) -> "Moments":
+        """Mean and variance of every component at each row: arrays (M, m)."""
+        ZT = np.ascontiguousarray(Z.T)
+        prior = np.repeat(self.terms.s2[:, None], len(Z), axis=1)
+        if self._data is None:
+            return Moments(np.zeros_like(prior), prior, None)
+        k = kernels.cross_groups(ZT, self._data.XT, self.terms)
+        return self._explained(ZT, k, prior, self.terms)
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(y | X) under the present hyperparameters."""
+        data = self._observed()
+        return float(-0.5 * (data.y @ data.alpha) - 0.5 * data.factor.log_determinant() - 0.5 * self.n * LOG_2PI)
+
+    def evidence_gradient(self) -> tuple[Array, Array, float]:
+        """Derivatives of the log evidence by log lengthscales (P,), log scales (M,) and log noise variance."""
+        data = self._observed()
+        e = evidence_with_gradient(data.XT, data.y, self.terms, self.noise_variance)
+        return e.by_log_lengthscale, 2.0 * e.by_log_variance, e.by_log_noise
+
+    def sample_path(self, rng: np.random.Generator, *, features: int = 1024) -> SamplePath:
+        """One function drawn from the posterior: a sum of functions of the groups, to be called anywhere."""
+        groups = [list(group) for group in self.groups]
+        lengthscales = np.split(self.lengthscales, self.terms.offsets[1:-1])
+        priors = tuple(
+            draw_prior(self.kernel, lengthscale, float(scale), self.categories[group], rng, features)
+            for group, lengthscale, scale in zip(groups, lengthscales, self.scales, strict=True)
+        )
+        v = np.empty(0)
+        if self._data is not None:
+            at_data = np.sum([g(self.X[:, group]) for g, group in zip(priors, groups, strict=True)], axis=0)
+            noise = np.sqrt(self.noise_variance) * rng.standard_normal(self.n)
+            v = self._data.factor.solve(self.y - at_data - noise)
+        return SamplePath(self.groups, self.terms, priors, np.ascontiguousarray(self.X.T), v)
+
+    def _moments(self, Z: Array, terms: Terms) -> "Moments":
+        ZT = np.ascontiguousarray(Z.T)
+        prior = np.full(len(Z), terms.s2.sum())
+        if self._data is None:
+            return Moments(np.zeros(len(Z)), prior, None)
+        return self._explained(ZT, kernels.cross(ZT, self._data.XT, terms), prior, terms)
+
+    def _explained(self, ZT: Array, k: Array, prior: Array, terms: Terms) -> "Moments":
+        data = self._observed()
+        V = k @ data.L_inv.T
+        variance = prior - np.einsum("...q,...q->...", V, V)
+        # Rounding can take the variance of a point observed without noise below zero.
+        return Moments(k @ data.alpha, np.maximum(variance, 1e-14 * prior), _Slopes(ZT, V, terms, data))
+
+    def _observed(self) -> "_Data":
+        if self._data is None:
+            raise NotFittedError("the model has no data yet: call fit or condition first")
+        return self._data
+
+    def _checked(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Array, Array]:
+        try:
+            X = np.asarray(X, dtype=float)
+            y = np.zeros(len(X)) if y is None else np.array(y, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"X and y must be arrays of numbers: {error}") from None
+        D = self.decomposition.dim
+        if X.ndim != 2 or X.shape[1] != D:
+            raise DataError(f"points must have shape (n, {D}), one row per point; got {X.shape}")
+        if y.shape != (len(X),):
+            raise DataError(f"values must have shape ({len(X)},), one per point; got {y.shape}")
+        if not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise DataError("points and values must be finite; leave out or replace NaN and infinity")
+        return X, y
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Posterior mean and variance at m points, of the sum (m,) or of every component (M, m)."""
+
+    mean: Array
+    variance: Array
+    _slopes: "_Slopes | None"
+
+    def gradient(self, by_mean: Array, by_variance: Array) -> Array:
+        """Gradient by each point (m, D) of a function with these partial derivatives by mean and variance."""
+        if self._slopes is None:
+            raise NotFittedError("a model with no data is flat: there is no gradient to follow")
+        return self._slopes.combine(by_mean, by_variance)
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    ZT: Array
+    V: Array
+    terms: Terms
+    data: "_Data"
+
+    def combine(self, by_mean: Array, by_variance: Array) -> Array:
+        # d mean = sum_q alpha_q dk_q and d variance = -2 sum_q (K^-1 k)_q dk_q: one pass over the kernel for both
+        K_inv_k = self.V @ self.data.L_inv
+        A = by_mean[..., None] * self.data.alpha - 2.0 * by_variance[..., None] * K_inv_k
+        of = kernels.cross_gradient if A.ndim == 2 else kernels.cross_groups_gradient
+        return of(self.ZT, self.data.XT, self.terms, A)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Observations with everything that is computed from them once and shared by all groups."""
+
+    XT: Array
+    y: Array
+    factor: linalg.Factor
+
+    @cached_property
+    def alpha(self) -> Array:
+        return self.factor.solve(self.y)
+
+    @cached_property
+    def L_inv(self) -> Array:
+        return self.factor.inverse_lower()
+
+
+def _positive(name: str, value: object, size: int) -> Array:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be a number or {size} numbers; got {value!r}") from None
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise SettingError(f"{name} must be one number or {size} numbers; got shape {array.shape}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise SettingError(f"{name} must be positive and finite; got {value!r}")
+    array.flags.writeable = False
+    return array
+
+

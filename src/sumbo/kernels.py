@@ -1,0 +1,337 @@
+"""One group's kernel and its derivatives, and the fused sums over groups.
+
+The covariance is a sum over groups, equation `sumKernel` of the paper:
+
+    k(x, x') = sum_j s_j^2 phi(r2_j),      r2_j = sum_{i in group j} (x_i - x'_i)^2 / l_{j,i}^2
+
+with phi the squared exponential, Matern-3/2 or Matern-5/2 of unit variance. On a nominal (categorical) dimension
+the difference (x_i - x'_i)^2 is 1 where the categories differ and 0 where they agree.
+
+| symbol    | shape        | meaning                                                                      |
+|-----------|--------------|------------------------------------------------------------------------------|
+| XT, ZT    | (D, n), (D, m) | points, one row per dimension, so that the loop over points is contiguous   |
+| dims      | (P,)         | dimensions of all groups, one group after the other; P = sum_j d_j           |
+| offsets   | (M + 1,)     | group j owns dims[offsets[j]:offsets[j + 1]]                                 |
+| inv_l2    | (P,)         | 1 / lengthscale^2                                                            |
+| s2        | (M,)         | variance of each group                                                       |
+| K, W      | (n, n)       | symmetric; only the lower half is written and read                           |
+
+Nothing of size n x n is made per group: rows are built in a buffer of length n that stays in the first-level cache.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumbo.compiled import bits_float, exact, float_bits, loops
+from sumbo.errors import SettingError
+
+Array = NDArray[np.float64]
+
+FAMILIES = ("se", "matern32", "matern52")
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 0.693147180369123816490  # its last 21 bits are zero: products with the exponent are exact
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits of the mantissa
+
+
+def family_index(kernel: str) -> int:
+    """Number of a kernel family, as the compiled loops want it.
+
+    Raises:
+        SettingError: the name is not one of `FAMILIES`.
+    """
+    if kernel not in FAMILIES:
+        raise SettingError(f"kernel must be one of {', '.join(FAMILIES)}; got {kernel!r}")
+    return FAMILIES.index(kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The groups as flat arrays with their hyperparameters: what the compiled loops read."""
+
+    dims: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    inv_l2: Array
+    s2: Array
+    nominal: NDArray[np.bool_]
+    family: int
+
+    @classmethod
+    def build(
+        cls,
+        groups: Sequence[Sequence[int]],
+        lengthscales: Array,
+        variances: Array,
+        *,
+        nominal: NDArray[np.bool_],
+        family: int,
+    ) -> "Terms":
+        dims = np.array([i for group in groups for i in group], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+        return cls(dims, offsets, 1.0 / np.square(lengthscales), np.asarray(variances), nominal, family)
+
+    def only(self, j: int) -> "Terms":
+        """The kernel of group j alone."""
+        a, b = self.offsets[j], self.offsets[j + 1]
+        offsets = np.array([0, b - a], dtype=np.int64)
+        return Terms(
+            self.dims[a:b], offsets, self.inv_l2[a:b], self.s2[j : j + 1], self.nominal, self.family
+        )
+
+
+def gram(XT: Array, terms: Terms) -> Array:
+    """K(X, X), lower half; the upper half is zero."""
+    return _gram(XT, *_flat(terms))  # type: ignore[no-any-return]
+
+
+def cross(ZT: Array, XT: Array, terms: Terms) -> Array:
+    """k(Z, X) of the sum: (m, n)."""
+    return _cross(ZT, XT, *_flat(terms))  # type: ignore[no-any-return]
+
+
+def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
+    """k_j(Z_j, X_j) of every group: (M, m, n)."""
+    return _cross_groups(ZT, XT, *_flat(terms))  # type: ignore[no-any-return]
+
+
+def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
+    """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
+    return _evidence_traces(XT, *_flat(terms), alpha, K_inv)  # type: ignore[no-any-return]
+
+
+def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
+    """d/dz_a of sum_q A[a, q] k(z_a, x_q): (m, D); nominal dimensions have no gradient."""
+    return _cross_gradient(ZT, XT, *_flat(terms), A)  # type: ignore[no-any-return]
+
+
+def cross_groups_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
+    """d/dz_a of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D)."""
+    return _cross_groups_gradient(ZT, XT, *_flat(terms), A)  # type: ignore[no-any-return]
+
+
+def _flat(terms: Terms) -> tuple[Any, ...]:
+    return terms.nominal, terms.dims, terms.offsets, terms.inv_l2, terms.s2, terms.family
+
+
+@exact
+def exp_negative(x: float) -> float:
+    """exp(x) for x <= 0, relative error under 1e-15, as straight-line code that vectorises.
+
+    x = k ln 2 + r with |r| <= ln(2)/2; a Taylor polynomial of degree 12 in r (truncation 2e-16), times 2^k made from
+    the exponent bits. Below -708 the result stays at its value there, 3e-308.
+    """
+    x = max(x, -708.0)
+    rounded = x * _LOG2E + _ROUND
+    k = rounded - _ROUND
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    p = 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * bits_float((float_bits(rounded) + 1023) << 52)  # type: ignore[no-any-return]
+
+
+@loops
+def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):  # type: ignore[no-untyped-def]
+    """r2[q] = sum_i (x_i - X_qi)^2 / l_i^2 over one group, for the first n points."""
+    for q in range(n):
+        r2[q] = 0.0
+    for f in range(dims.shape[0]):
+        row = XT[dims[f]]
+        value = x[dims[f]]
+        weight = inv_l2[f]
+        if nominal[dims[f]]:
+            for q in range(n):
+                r2[q] += weight if row[q] != value else 0.0
+        else:
+            for q in range(n):
+                difference = row[q] - value
+                r2[q] += weight * difference * difference
+
+
+@loops
+def _add_phi(r2, n, scale, family, out):  # type: ignore[no-untyped-def]
+    """out[q] += scale * phi(r2[q])."""
+    if family == 0:
+        for q in range(n):
+            out[q] += scale * exp_negative(-0.5 * r2[q])
+    elif family == 1:
+        for q in range(n):
+            a = math.sqrt(3.0 * r2[q])
+            out[q] += scale * (1.0 + a) * exp_negative(-a)
+    else:
+        for q in range(n):
+            a = math.sqrt(5.0 * r2[q])
+            out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
+
+
+@loops
+def _weigh_phi_and_slope(r2, n, family, w):  # type: ignore[no-untyped-def]
+    """Returns sum_q w[q] phi(r2[q]) and replaces w[q] by w[q] dphi/dr2(r2[q]); no slope is infinite at zero."""
+    total = 0.0
+    if family == 0:
+        for q in range(n):
+            e = exp_negative(-0.5 * r2[q])
+            total += w[q] * e
+            w[q] *= -0.5 * e
+    elif family == 1:
+        for q in range(n):
+            a = math.sqrt(3.0 * r2[q])
+            e = exp_negative(-a)
+            total += w[q] * (1.0 + a) * e
+            w[q] *= -1.5 * e
+    else:
+        for q in range(n):
+            a = math.sqrt(5.0 * r2[q])
+            e = exp_negative(-a)
+            total += w[q] * (1.0 + a + a * a / 3.0) * e
+            w[q] *= -(5.0 / 6.0) * (1.0 + a) * e
+    return total
+
+
+@loops
+def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+    n = XT.shape[1]
+    K = np.zeros((n, n))
+    r2 = np.empty(n)
+    x = np.empty(XT.shape[0])
+    for p in range(n):
+        x[:] = XT[:, p]
+        row = K[p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
+            _add_phi(r2, p + 1, s2[j], family, row)
+    return K
+
+
+@loops
+def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+    m, n = ZT.shape[1], XT.shape[1]
+    K = np.zeros((m, n))
+    r2 = np.empty(n)
+    z = np.empty(XT.shape[0])
+    for p in range(m):
+        z[:] = ZT[:, p]
+        row = K[p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            _add_phi(r2, n, s2[j], family, row)
+    return K
+
+
+@loops
+def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+    m, n = ZT.shape[1], XT.shape[1]
+    K = np.zeros((s2.shape[0], m, n))
+    r2 = np.empty(n)
+    z = np.empty(XT.shape[0])
+    for p in range(m):
+        z[:] = ZT[:, p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            _add_phi(r2, n, s2[j], family, K[j, p])
+    return K
+
+
+@loops
+def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):  # type: ignore[no-untyped-def]
+    n = XT.shape[1]
+    by_l = np.zeros(dims.shape[0])
+    by_s2 = np.zeros(s2.shape[0])
+    r2 = np.empty(n)
+    w = np.empty(n)
+    x = np.empty(XT.shape[0])
+    for p in range(n):
+        x[:] = XT[:, p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
+            # Each pair below the diagonal stands for two, which cancels the 1/2 of the trace.
+            for q in range(p):
+                w[q] = s2[j] * (alpha[p] * alpha[q] - K_inv[p, q])
+            w[p] = 0.5 * s2[j] * (alpha[p] * alpha[p] - K_inv[p, p])
+            by_s2[j] += _weigh_phi_and_slope(r2, p + 1, family, w)
+            for f in range(a, b):
+                row = XT[dims[f]]
+                value = x[dims[f]]
+                total = 0.0
+                if nominal[dims[f]]:
+                    for q in range(p):
+                        total += w[q] if row[q] != value else 0.0
+                else:
+                    for q in range(p):
+                        difference = row[q] - value
+                        total += w[q] * difference * difference
+                by_l[f] -= 2.0 * inv_l2[f] * total  # d r2 / d log l = -2 (x - x')^2 / l^2
+    return by_l, by_s2
+
+
+@loops
+def _add_slopes(XT, z, nominal, dims, inv_l2, w, out):  # type: ignore[no-untyped-def]
+    """out_i += sum_q w[q] d r2_q / dz_i over one group."""
+    for f in range(dims.shape[0]):
+        i = dims[f]
+        if nominal[i]:
+            continue
+        row = XT[i]
+        value = z[i]
+        total = 0.0
+        for q in range(w.shape[0]):
+            total += w[q] * (value - row[q])
+        out[i] += 2.0 * inv_l2[f] * total
+
+
+@loops
+def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):  # type: ignore[no-untyped-def]
+    m, n = ZT.shape[1], XT.shape[1]
+    G = np.zeros((m, XT.shape[0]))
+    r2 = np.empty(n)
+    w = np.empty(n)
+    z = np.empty(XT.shape[0])
+    for p in range(m):
+        z[:] = ZT[:, p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            for q in range(n):
+                w[q] = s2[j] * A[p, q]
+            _weigh_phi_and_slope(r2, n, family, w)
+            _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], w, G[p])
+    return G
+
+
+@loops
+def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):  # type: ignore[no-untyped-def]
+    m, n = ZT.shape[1], XT.shape[1]
+    G = np.zeros((m, XT.shape[0]))
+    r2 = np.empty(n)
+    w = np.empty(n)
+    z = np.empty(XT.shape[0])
+    for p in range(m):
+        z[:] = ZT[:, p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            for q in range(n):
+                w[q] = s2[j] * A[j, p, q]
+            _weigh_phi_and_slope(r2, n, family, w)
+            _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], w, G[p])
+    return G

@@ -1,0 +1,139 @@
+"""Cholesky factors that never raise, and that grow by a row in O(n^2).
+
+| symbol | shape  | meaning                                                            |
+|--------|--------|--------------------------------------------------------------------|
+| K      | (n, n) | symmetric; only the lower half is read                             |
+| L      | (n, n) | lower triangular, L L^T = K + jitter I                             |
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from sumbo.compiled import loops
+from sumbo.errors import DataError
+
+Array = NDArray[np.float64]
+
+_FIRST_JITTER = 1e-12  # relative to the mean of the diagonal; grows tenfold until LAPACK is content
+_SMALLEST_PIVOT = 1e-12  # relative to the new diagonal element, when a row is appended
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Cholesky factor L with the jitter that it took.
+
+    The rows live in a buffer with room to grow. Appending writes behind the last row of the newest factor, which older
+    factors on the same buffer do not look at, so each of them stays what it was.
+    """
+
+    buffer: Array  # (capacity, capacity), rows 0 to n - 1 valid
+    n: int
+    jitter: float
+    used: list[int]  # one cell shared by all factors on this buffer: how many rows are taken
+
+    def lower(self) -> Array:
+        """L as an array of its own."""
+        return np.tril(self.buffer[: self.n, : self.n])
+
+    def inverse_lower(self) -> Array:
+        """L^-1, lower triangular."""
+        U_inv, _ = lapack.dtrtri(self.lower().T, lower=0, overwrite_c=1)
+        return np.ascontiguousarray(U_inv.T)
+
+    def solve_lower(self, b: Array) -> Array:
+        """L^-1 b for one right-hand side."""
+        return _forward(self.buffer, self.n, b)  # type: ignore[no-any-return]
+
+    def solve(self, b: Array) -> Array:
+        """K^-1 b for one right-hand side."""
+        return _backward(self.buffer, self.n, _forward(self.buffer, self.n, b))  # type: ignore[no-any-return]
+
+    def log_determinant(self) -> float:
+        """log |K|."""
+        return 2.0 * float(np.log(self.buffer.diagonal()[: self.n]).sum())
+
+    def append(self, k: Array, diagonal: float) -> "Factor":
+        """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2)."""
+        row = self.solve_lower(k)
+        pivot = diagonal + self.jitter - float(row @ row)
+        root = float(np.sqrt(max(pivot, _SMALLEST_PIVOT * diagonal)))
+        n = self.n
+        buffer, used = self.buffer, self.used
+        if used[0] != n or n == len(buffer):  # another branch grew here already, or there is no room
+            buffer = np.empty((max(16, n + n // 4 + 1),) * 2)
+            buffer[:n, :n] = self.buffer[:n, :n]
+            used = [n]
+        buffer[n, :n] = row
+        buffer[n, n] = root
+        used[0] = n + 1
+        return Factor(buffer, n + 1, self.jitter, used)
+
+
+def cholesky(K: Array) -> Factor:
+    """Factor of K, with the least jitter of 0, 1e-12, 1e-11, ... times the mean diagonal that makes it positive definite.
+
+    K is left as it is. A matrix that is symmetric and finite always has a factor: once the jitter outweighs the
+    rest, it is diagonally dominant.
+
+    Raises:
+        DataError: K has a NaN or an infinity.
+    """
+    L, jitter = cholesky_in_place(K.copy())
+    return Factor(L, len(K), jitter, [len(K)])
+
+
+def cholesky_in_place(K: Array) -> tuple[Array, float]:
+    """L in the lower half of K's own memory, where no jitter is needed, and the jitter."""
+    n = len(K)
+    # A C-ordered lower half is a Fortran-ordered upper half: LAPACK reads it with no copy.
+    diagonal = K.diagonal().copy()
+    saved = K.copy() if n else K
+    U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+    jitter = 0.0
+    while info != 0:
+        if not np.isfinite(saved[np.tril_indices(n)]).all():
+            raise DataError("the covariance matrix has NaN or infinite elements; check lengthscales, scales and points")
+        jitter = max(10.0 * jitter, _FIRST_JITTER * max(float(np.mean(np.abs(diagonal))), 1e-300))
+        shifted = saved.copy()
+        shifted.flat[:: n + 1] += jitter
+        U, info = lapack.dpotrf(shifted.T, lower=0, overwrite_a=1, clean=0)
+    return U.T, jitter
+
+
+def inverse_in_place(L: Array) -> Array:
+    """(L L^T)^-1 in the lower half of L's own memory."""
+    U, _ = lapack.dpotri(L.T, lower=0, overwrite_c=1)
+    return U.T  # type: ignore[no-any-return]
+
+
+def solve_factored(L: Array, b: Array) -> Array:
+    """(L L^T)^-1 b."""
+    x, _ = lapack.dpotrs(L.T, b, lower=0)
+    return x  # type: ignore[no-any-return]
+
+
+@loops
+def _forward(L: Any, n: int, b: Any) -> Any:
+    z = np.empty(n)
+    for i in range(n):
+        row = L[i]
+        total = 0.0
+        for k in range(i):
+            total += row[k] * z[k]
+        z[i] = (b[i] - total) / row[i]
+    return z
+
+
+@loops
+def _backward(L: Any, n: int, b: Any) -> Any:
+    x = b.copy()
+    for i in range(n - 1, -1, -1):
+        row = L[i]
+        x[i] /= row[i]
+        for k in range(i):
+            x[k] -= row[k] * x[i]
+    return x

@@ -1,0 +1,171 @@
+"""Find where a function on the unit cube is largest. Knows no GP: a callable, a budget, starts.
+
+Functions take many points at once, (m, D) -> (m,), because that is what makes them fast.
+
+| symbol | shape   | meaning                                          |
+|--------|---------|--------------------------------------------------|
+| x      | (S, D)  | S searches side by side                          |
+| f, g   | (S,), (S, D) | values and gradients there                  |
+| steps, bends | (memory, S, D) | last changes of x, and of -g            |
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+Array = NDArray[np.float64]
+Value = Callable[[Array], Array]
+ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+
+
+def never() -> bool:
+    """The default for `stop`: go on until the budget is spent."""
+    return False
+
+
+class _BudgetSpent(Exception):
+    """Raised out of scipy's DIRECT, which looks at its own limit only between rounds."""
+
+
+def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = never) -> tuple[Array, float]:
+    """The best of exactly `budget` points (fewer if `stop` says so) that DIRECT visits in the unit cube."""
+    best_x, best_value, calls = np.full(dim, 0.5), -np.inf, 0
+
+    def negative(x: Array) -> float:
+        nonlocal best_x, best_value, calls
+        if calls >= budget or stop():
+            raise _BudgetSpent
+        calls += 1
+        v = float(value(x[None])[0])
+        if v > best_value:
+            best_x, best_value = x.copy(), v
+        return -v
+
+    try:
+        # vol_tol 0: by default scipy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each
+        optimize.direct(
+            negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1) + 1, maxiter=10**6, vol_tol=0.0, locally_biased=False
+        )
+    except _BudgetSpent:
+        pass
+    return best_x, best_value
+
+
+def best_of(value: Value, candidates: Array) -> tuple[Array, float]:
+    """The best of given candidates."""
+    values = value(candidates)
+    best = int(np.argmax(values))
+    return candidates[best], float(values[best])
+
+
+def ascend(
+    function: ValueAndGradient,
+    starts: Array,
+    *,
+    rounds: int = 60,
+    memory: int = 8,
+    tolerance: float = 1e-7,
+    stop: Callable[[], bool] = never,
+) -> tuple[Array, Array]:
+    """Climb from every start at once: L-BFGS projected onto the unit cube. Returns points and values.
+
+    Every round evaluates one trial point of each search that is not done; a search whose trial is not good enough
+    halves its step, the others move on. Searches do not influence each other.
+    """
+    x = np.clip(np.array(starts, dtype=float), 0.0, 1.0)
+    f, g = function(x)
+    S = len(x)
+    steps, bends = np.zeros((memory, S, x.shape[1])), np.zeros((memory, S, x.shape[1]))
+    kept = np.zeros(S, dtype=int)
+    active = np.isfinite(f) & np.isfinite(g).all(axis=1)
+    direction, t = _first_direction(x, g), np.ones(S)
+    for _ in range(rounds):
+        rows = np.flatnonzero(active)
+        if len(rows) == 0 or stop():
+            break
+        trial = np.clip(x[rows] + t[rows, None] * direction[rows], 0.0, 1.0)
+        f_new, g_new = function(trial)
+        move = trial - x[rows]
+        gain = np.einsum("sd,sd->s", g[rows], move)
+        good = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1) & (f_new >= f[rows] + 1e-4 * gain)
+        t[rows[~good]] *= 0.3
+        active[rows[~good]] = t[rows[~good]] > 1e-6
+        won = rows[good]
+        if len(won) == 0:
+            continue
+        step, bend = move[good], g[won] - g_new[good]
+        improved = f_new[good] - f[won]
+        x[won], f[won], g[won], t[won] = trial[good], f_new[good], g_new[good], 1.0
+        curved = np.einsum("sd,sd->s", step, bend) > 1e-10 * np.einsum("sd,sd->s", bend, bend)
+        slot = kept[won[curved]] % memory
+        steps[slot, won[curved]], bends[slot, won[curved]] = step[curved], bend[curved]
+        kept[won[curved]] += 1
+        direction[won] = _quasi_newton(x[won], g[won], steps[:, won], bends[:, won], kept[won])
+        still = np.abs(np.clip(x[won] + g[won], 0.0, 1.0) - x[won]).max(axis=1) > tolerance
+        active[won] = still & (improved > tolerance * np.maximum(np.abs(f[won]), 1e-3))
+    return x, f
+
+
+def _free(x: Array, g: Array) -> Array:
+    """The gradient without the coordinates that push against the cube's faces."""
+    return np.where(((x <= 0.0) & (g < 0.0)) | ((x >= 1.0) & (g > 0.0)), 0.0, g)
+
+
+def _first_direction(x: Array, g: Array) -> Array:
+    """Uphill, by a tenth of the cube's edge in the steepest coordinate."""
+    free = _free(x, g)
+    return 0.1 * free / np.maximum(np.abs(free).max(axis=1, keepdims=True), 1e-300)
+
+
+def _quasi_newton(x: Array, g: Array, steps: Array, bends: Array, kept: Array) -> Array:
+    """The two-loop recursion of L-BFGS for each row, on the free coordinates; steepest ascent where it fails."""
+    memory, S, _ = steps.shape
+    q = _free(x, g)
+    free, rows = q != 0.0, np.arange(S)
+    weights, newest = [], min(memory, int(kept.max(initial=0)))
+    for k in range(newest):
+        s, b = steps[(kept - 1 - k) % memory, rows] * free, bends[(kept - 1 - k) % memory, rows] * free
+        sb = np.einsum("sd,sd->s", s, b)
+        usable = (k < kept) & (sb > 1e-14)
+        rho = np.where(usable, 1.0 / np.where(usable, sb, 1.0), 0.0)
+        a = rho * np.einsum("sd,sd->s", s, q)
+        q = q - a[:, None] * b
+        weights.append((s, b, rho, a))
+    if weights:
+        s, b, rho, _ = weights[0]
+        bb = np.einsum("sd,sd->s", b, b)
+        scale = np.where((rho > 0.0) & (bb > 0.0), 1.0 / (np.where(rho > 0.0, rho, 1.0) * np.where(bb > 0.0, bb, 1.0)), 1.0)
+        q = q * scale[:, None]
+    for s, b, rho, a in reversed(weights):
+        q = q + s * (a - rho * np.einsum("sd,sd->s", b, q))[:, None]
+    direction = q * free
+    uphill = np.einsum("sd,sd->s", direction, g) > 0.0
+    usable = uphill & (kept > 0) & np.isfinite(direction).all(axis=1)
+    return np.where(usable[:, None], direction, _first_direction(x, g))
+
+
+def polish(value: Value, x: Array, choices: Sequence[tuple[int, Array]], *, rounds: int = 20) -> Array:
+    """Improve the discrete coordinates of one point, one change at a time, for as long as some change helps.
+
+    Args:
+        value: the function, (m, D) -> (m,).
+        x: the point, (D,), already at allowed values.
+        choices: pairs of a dimension and the values that may be tried there.
+    """
+    best = float(value(x[None])[0])
+    for _ in range(rounds):
+        neighbours = []
+        for i, values in choices:
+            for v in values[values != x[i]]:
+                neighbour = x.copy()
+                neighbour[i] = v
+                neighbours.append(neighbour)
+        if not neighbours:
+            return x
+        candidate, found = best_of(value, np.array(neighbours))
+        if not found > best:
+            return x
+        x, best = candidate, found
+    return x

@@ -1,0 +1,119 @@
+"""What a method is asked, and what it answers.
+
+A method is a frozen dataclass of settings. It keeps nothing: what it must remember from one suggestion to the next is
+in `state`, which is JSON; what merely saves time is in `cache`, and may be lost.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumbo.gp import AdditiveGP
+from sumbo.kernels import Array
+from sumbo.space import Space
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment by which an answer is wanted; None is never."""
+
+    moment: float | None = None
+
+    @classmethod
+    def after(cls, seconds: float | None) -> "Deadline":
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, infinite where there is no deadline."""
+        return float("inf") if self.moment is None else self.moment - time.monotonic()
+
+    def passed(self) -> bool:
+        return self.left <= 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Everything that a suggestion may depend on. Points are in the unit cube; larger values are better.
+
+    Attributes:
+        space: what is searched.
+        X, y: points told (n, D) and their values (n,), in the order in which they were told; NaN where one failed.
+        pending: points still running, (p, D).
+        notes, pending_notes: what the method wrote beside each suggestion; None for points of the user's own.
+        number: how many suggestions were made before this one.
+        rng: randomness of this suggestion alone.
+        study_rng: the same for every suggestion of the study.
+        state: what the method left at its last suggestion; empty at first.
+        cache: a model the method made before; it may be of use or not.
+        deadline: when the answer is wanted.
+        budget: how many evaluations there will be, where that is known.
+    """
+
+    space: Space
+    X: Array
+    y: Array
+    pending: Array
+    notes: Sequence[Any]
+    pending_notes: Sequence[Any]
+    number: int
+    rng: np.random.Generator
+    study_rng: np.random.Generator
+    state: State = field(default_factory=dict)
+    cache: AdditiveGP | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    budget: int | None = None
+
+    @property
+    def D(self) -> int:
+        return self.space.dim
+
+    @property
+    def categories(self) -> NDArray[np.int64]:
+        """Number of categories of each nominal dimension, 0 for numbers."""
+        return np.where(self.space.nominal, self.space.levels, 0)
+
+    @property
+    def taken(self) -> int:
+        """How many points are told or running."""
+        return len(self.X) + len(self.pending)
+
+    @property
+    def has_values(self) -> bool:
+        """Has any evaluation succeeded?"""
+        return bool(np.isfinite(self.y).any())
+
+    def uniform(self, m: int) -> Array:
+        """Random points of the space, (m, D)."""
+        return self.space.snap(self.rng.random((m, self.D)))
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """The next point (D,), with what the method wants to find again."""
+
+    point: Array
+    state: State = field(default_factory=dict)
+    cache: AdditiveGP | None = None
+    note: Any = None
+
+
+class Method(ABC):
+    """Turns what is known into the next point. Subclasses are frozen dataclasses and are not subclassed further."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def suggest(self, query: Query) -> Suggestion:
+        """The next point to evaluate."""
+
+    def model(self, query: Query) -> AdditiveGP | None:
+        """The model of the data as they are now, where the method has one."""
+        return None

@@ -1,0 +1,52 @@
+"""DIRECT on the objective itself, one question at a time.
+
+DIRECT wants to call the objective, we want to be asked. Being deterministic, it can be run again from its beginning with
+the values that are known, up to the first point whose value is not: that is the next suggestion.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sumbo import maximise
+from sumbo.kernels import Array
+from sumbo.methods.base import Method, Query, Suggestion
+
+
+class _Wanted(Exception):
+    """Carries the first point whose value is not known out of DIRECT."""
+
+
+@dataclass(frozen=True)
+class Direct(Method):
+    """Divide the space into rectangles and refine the promising ones."""
+
+    name: ClassVar[str] = "direct"
+
+    def suggest(self, query: Query) -> Suggestion:
+        known = dict(zip(map(_key, query.X), query.y, strict=True))
+        # A failed point counts as the worst, a running one as an ordinary one: DIRECT goes on beside it.
+        finite = query.y[np.isfinite(query.y)]
+        worst, usual = (float(finite.min()), float(np.median(finite))) if len(finite) else (0.0, 0.0)
+        running = {_key(x) for x in query.pending}
+
+        def value(Z: Array) -> Array:
+            key = _key(query.space.snap(Z[0]))
+            if key in known:
+                return np.array([known[key] if np.isfinite(known[key]) else worst])
+            if key in running:
+                return np.array([usual])
+            raise _Wanted(Z[0].copy())
+
+        try:
+            maximise.direct(value, query.D, 20 * (query.taken + 10))
+        except _Wanted as wanted:
+            return Suggestion(query.space.snap(wanted.args[0]))
+        # Only a space of few points gets here: DIRECT asks again for what has been answered.
+        return Suggestion(query.uniform(1)[0])
+
+
+def _key(x: Array) -> tuple[float, ...]:
+    # Going through the user's units and back may change the last digits.
+    return tuple(np.round(x, 9).tolist())

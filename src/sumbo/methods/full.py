@@ -1,0 +1,60 @@
+"""What GP-UCB and GP-EI share: one model over all dimensions, one acquisition of it, one maximisation in D dimensions."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumbo.acquisition import Acquisition
+from sumbo.decomposition import Decomposition
+from sumbo.errors import SettingError
+from sumbo.fit import FitSettings
+from sumbo.gp import AdditiveGP
+from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
+from sumbo.methods.search import direct_budget, maximise_joint, maximise_joint_by_direct
+
+
+@dataclass(frozen=True)
+class FullModelMethod(Method):
+    """Abstract. The settings mean what they mean for `AddGPUCB`."""
+
+    kernel: str = "matern52"
+    n_init: int = 10
+    n_cyc: int = 10
+    maximiser: str = "gradient"
+    fit: FitSettings = FitSettings()
+    explore_until: int = 0
+
+    def __post_init__(self) -> None:
+        if self.maximiser not in ("gradient", "direct"):
+            raise SettingError(f"maximiser must be gradient or direct; got {self.maximiser!r}")
+        for field in ("n_init", "n_cyc"):
+            if getattr(self, field) < 1:
+                raise SettingError(f"{field} must be at least 1; got {getattr(self, field)}")
+
+    @abstractmethod
+    def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:
+        """What a point is worth."""
+
+    def suggest(self, query: Query) -> Suggestion:
+        if query.taken < self.n_init or not query.has_values:
+            return Suggestion(query.uniform(1)[0], query.state)
+        model, state = current_model(query, self._learning(query.D))
+        gp = with_pending(model, query)
+        acquisition = self.acquisition(gp, query)
+        if self.maximiser == "direct":
+            point = maximise_joint_by_direct(gp, acquisition, query, direct_budget(query.D))
+        else:
+            incumbents = model.X[np.argsort(-model.y, kind="stable")[:2]]
+            point = maximise_joint(gp, acquisition, query, incumbents)
+        return Suggestion(point, state, model)
+
+    def model(self, query: Query) -> AdditiveGP | None:
+        return current_model(query, self._learning(query.D))[0] if query.has_values else None
+
+    def _learning(self, D: int) -> Learning:
+        whole = Decomposition.whole(D)
+        return Learning(
+            self.kernel, self.fit, whole, None, learned_every(self.n_cyc), explore_until=self.explore_until
+        )

@@ -1,0 +1,42 @@
+"""GP-UCB: upper confidence bounds with one model over all dimensions (the paper's algorithm with d = D)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sumbo import acquisition
+from sumbo.gp import AdditiveGP
+from sumbo.methods.add_gp_ucb import PAPER_FIT
+from sumbo.methods.base import Query
+from sumbo.methods.full import FullModelMethod
+
+
+@dataclass(frozen=True)
+class GPUCB(FullModelMethod):
+    """Maximise mu + sqrt(beta_t) sigma over the whole space.
+
+    Attributes:
+        beta: "practical" for 0.2 D log 2t, "theorem" for the schedule of the regret bound, or a constant.
+        delta: probability of failure in the theorem's schedule.
+    """
+
+    beta: str | float = "practical"
+    delta: float = 0.1
+
+    name: ClassVar[str] = "gp-ucb"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        acquisition.check_beta(self.beta)
+
+    @classmethod
+    def paper(cls) -> "GPUCB":
+        """The settings of the paper's experiments."""
+        return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
+
+    def acquisition(self, gp: AdditiveGP, query: Query) -> acquisition.Acquisition:
+        t = query.taken + 1
+        if self.beta == "practical":
+            return acquisition.ucb(acquisition.practical_beta(t, query.D))
+        if self.beta == "theorem":
+            return acquisition.ucb(acquisition.full_theorem_beta(t, D=query.D, delta=self.delta))
+        return acquisition.ucb(float(self.beta))

@@ -1,0 +1,163 @@
+"""How methods get their model: standardise, learn now and then, update in between.
+
+The model is a function of (history, state), where the state holds hyperparameters, groups and the number of observations
+at which they were learned. The covariance is factorised at that number and grows by a row for every later one, so a model
+found in the cache and one rebuilt from a saved state are the same to the last bit.
+
+| symbol | shape  | meaning                                                     |
+|--------|--------|-------------------------------------------------------------|
+| X, y   | (n, D), (n,) | observations, failed ones among them at the worst value |
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sumbo.decomposition import Decomposition
+from sumbo.fit import FitSettings, Hyperparameters
+from sumbo.gp import AdditiveGP
+from sumbo.kernels import Array
+from sumbo.methods.base import Query, State
+
+# Given points, standardised values, the present model, and randomness: the groups to use from now on.
+ChooseGroups = Callable[[Array, Array, AdditiveGP, np.random.Generator], Decomposition]
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """When and how a model is learned.
+
+    Attributes:
+        kernel: family of the kernel.
+        settings: what is fitted, with which priors.
+        start: groups to begin with.
+        choose: finds groups from data at each learning; None keeps those of the start.
+        due: learn again? given n and the n of the last time.
+        full_order: add a term over all dimensions.
+        explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
+    """
+
+    kernel: str
+    settings: FitSettings
+    start: Decomposition
+    choose: ChooseGroups | None
+    due: Callable[[int, int], bool]
+    full_order: bool = False
+    explore_until: int = 0
+    explore_lengthscale: float = 1e-5
+
+
+def standardise(y: Array) -> Array:
+    """Values with mean 0 and standard deviation 1; constants become zeros; 1e300 and 1e-300 are as good as 1."""
+    if len(y) == 0:
+        return y
+    # Scaling by a power of two is exact, so values in other units of that kind give the very same result.
+    scaled = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
+    centred = scaled - scaled.mean()
+    spread = float(np.sqrt(np.mean(np.square(centred))))
+    return centred / spread if spread > 1e-14 else np.zeros_like(centred)
+
+
+def observed_values(query: Query) -> Array:
+    """Standardised values; a failed point counts as the worst value seen, so that it repels the search."""
+    failed = ~np.isfinite(query.y)
+    if failed.all():
+        return np.zeros(len(query.y))
+    return standardise(np.where(failed, query.y[~failed].min(), query.y))
+
+
+def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
+    """The model of all observations, learned anew where that is due, and the state to keep."""
+    X, y = query.X, observed_values(query)
+    n, state = len(y), query.state
+    blank = AdditiveGP(
+        learning.start, kernel=learning.kernel, categories=query.categories, full_order=learning.full_order
+    )
+    if n < learning.explore_until:
+        model = replace(blank, lengthscales=learning.explore_lengthscale, noise_variance=learning.settings.noise)
+        return model.condition(X, y), {}
+    known = _read_model(state, blank)
+    if known is None or (learning.due(n, state["learned_at"]) and not _too_late(query, n)):
+        known = _learn(X, y, known, blank, learning, query.rng)
+        state = _write_model(known, n)
+    return _up_to_date(known, X, y, min(state["learned_at"], n), query.cache), state
+
+
+def with_pending(model: AdditiveGP, query: Query) -> AdditiveGP:
+    """The model with running points hallucinated."""
+    return model.hallucinate(query.pending) if len(query.pending) else model
+
+
+def _learn(
+    X: Array, y: Array, known: AdditiveGP | None, blank: AdditiveGP, learning: Learning, rng: np.random.Generator
+) -> AdditiveGP:
+    model = blank if known is None else known
+    if learning.choose is not None:
+        if known is None:
+            model = model.fit(X, y, settings=learning.settings)
+        groups = learning.choose(X, y, model, rng)
+        if groups != model.decomposition:
+            return regrouped(blank, groups).fit(X, y, settings=learning.settings)
+    return model.fit(X, y, settings=learning.settings, warm=known is not None)
+
+
+def _up_to_date(known: AdditiveGP, X: Array, y: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:
+    """`known` with all observations: factorised at `learned_at`, then row by row, from the cache where it fits."""
+    model = cache
+    if model is None or not _is_prefix(model, known, X, learned_at):
+        model = known.condition(X[:learned_at], y[:learned_at])
+    for i in range(model.n, len(y)):
+        model = model.append(X[i], y[i])
+    return model.with_values(y) if len(y) else model
+
+
+def _is_prefix(cache: AdditiveGP, known: AdditiveGP, X: Array, learned_at: int) -> bool:
+    same = cache.decomposition == known.decomposition and cache.noise_variance == known.noise_variance
+    return (
+        same
+        and learned_at <= cache.n <= len(X)
+        and np.array_equal(cache.lengthscales, known.lengthscales)
+        and np.array_equal(cache.scales, known.scales)
+        and np.array_equal(cache.X, X[: cache.n])
+    )
+
+
+def _write_model(model: AdditiveGP, n: int) -> State:
+    return {
+        "learned_at": n,
+        "groups": [list(group) for group in model.decomposition.groups],
+        "lengthscales": model.lengthscales.tolist(),
+        "scales": model.scales.tolist(),
+        "noise_variance": model.noise_variance,
+    }
+
+
+def _read_model(state: State, blank: AdditiveGP) -> AdditiveGP | None:
+    if "groups" not in state:
+        return None
+    h = Hyperparameters(
+        np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"])
+    )
+    return regrouped(blank, Decomposition(state["groups"])).with_hyperparameters(h)
+
+
+def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:
+    """A model of the same kind over other groups, with default hyperparameters and no data."""
+    return AdditiveGP(groups, kernel=model.kernel, categories=model.categories, full_order=model.full_order)
+
+
+def _too_late(query: Query, n: int) -> bool:
+    """Would learning miss the deadline? Some fifty factorisations at a few billion operations a second."""
+    return query.deadline.left < 50 * (n**3 + 20 * n**2 * query.D) / 5e9 + 2e-3
+
+
+def learned_every(cycle: int) -> Callable[[int, int], bool]:
+    """Learn again once `cycle` more observations have come."""
+    return lambda n, learned_at: n - learned_at >= cycle
+
+
+def learned_geometrically(share: float, least: int = 1) -> Callable[[int, int], bool]:
+    """Learn again once the data have grown by a share: often at first, rarely when it is expensive and changes little."""
+    return lambda n, learned_at: n - learned_at >= max(least, int(share * learned_at))
+

@@ -1,0 +1,16 @@
+"""RAND: points drawn uniformly from the space."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sumbo.methods.base import Method, Query, Suggestion
+
+
+@dataclass(frozen=True)
+class Random(Method):
+    """Draw every point at random."""
+
+    name: ClassVar[str] = "random"
+
+    def suggest(self, query: Query) -> Suggestion:
+        return Suggestion(query.uniform(1)[0])

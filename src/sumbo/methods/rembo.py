@@ -1,0 +1,60 @@
+"""REMBO: Bayesian optimisation in a random low-dimensional subspace (Wang et al. 2013), a baseline of the paper.
+
+| symbol | shape  | meaning                                                       |
+|--------|--------|---------------------------------------------------------------|
+| A      | (D, d) | random embedding, standard normal                             |
+| z      | (d,)   | point of the subspace, in [-sqrt(d), sqrt(d)]^d, here scaled to the unit cube |
+| x      | (D,)   | clip(A z) in [-1, 1]^D, here scaled to the unit cube          |
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sumbo.errors import SettingError
+from sumbo.kernels import Array
+from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.gp_ei import GPEI
+from sumbo.space import Space
+
+
+@dataclass(frozen=True)
+class REMBO(Method):
+    """Search a random subspace of a given dimension by expected improvement.
+
+    Attributes:
+        dim: dimension of the subspace.
+        inner: the method used in it.
+    """
+
+    dim: int = 5
+    inner: GPEI = GPEI()
+
+    name: ClassVar[str] = "rembo"
+
+    def __post_init__(self) -> None:
+        if self.dim < 1:
+            raise SettingError(f"REMBO's dim must be at least 1; got {self.dim}")
+
+    def suggest(self, query: Query) -> Suggestion:
+        A = query.study_rng.standard_normal((query.D, self.dim))
+        low = replace(
+            query,
+            space=Space.from_bounds([(0.0, 1.0)] * self.dim),
+            X=self._embedded(query.X, query.notes, A),
+            pending=self._embedded(query.pending, query.pending_notes, A),
+        )
+        answer = self.inner.suggest(low)
+        x = np.clip(A @ self._scale(answer.point), -1.0, 1.0)
+        return Suggestion(query.space.snap(0.5 * (x + 1.0)), answer.state, answer.cache, answer.point.tolist())
+
+    def _embedded(self, X: Array, notes: Any, A: Array) -> Array:
+        """The subspace's points: as suggested, or for the user's own points those that come nearest."""
+        nearest = np.linalg.pinv(A) @ (2.0 * X.T - 1.0)  # (d, n)
+        unit = np.clip(0.5 * (nearest.T / np.sqrt(self.dim) + 1.0), 0.0, 1.0)
+        rows = [unit[i] if note is None else np.array(note) for i, note in enumerate(notes)]
+        return np.array(rows).reshape(len(X), self.dim)
+
+    def _scale(self, z: Array) -> Array:
+        return np.sqrt(self.dim) * (2.0 * z - 1.0)

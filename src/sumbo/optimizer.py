@@ -1,0 +1,358 @@
+"""Ask for points, tell their values. The only mutable object: history, pending trials, method state, and the sign."""
+
+import math
+import numbers
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from sumbo import methods
+from sumbo.decomposition import Decomposition
+from sumbo.errors import SettingError, SpaceError, StateError, TellError
+from sumbo.gp import AdditiveGP
+from sumbo.kernels import Array
+from sumbo.methods import Deadline, Method, Query
+from sumbo.regret import Direction, check_direction
+from sumbo.space import Space, SpaceLike
+
+FORMAT = 1  # of `to_dict`; raised when a reader of older sumbo would misunderstand
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point and what became of it.
+
+    Attributes:
+        number: 0, 1, 2, ... in the order of asking.
+        params: the point by parameter name.
+        x: the point as an array in the space's order and units; a category as its index.
+        value: what was told, None as long as nothing was or if it failed.
+        state: "running", "done" or "failed".
+        reason: why it failed, in words.
+        seconds: from asking to telling; None for points of the user's own.
+    """
+
+    number: int
+    params: dict[str, Any]
+    x: Array
+    value: float | None = None
+    state: Literal["running", "done", "failed"] = "running"
+    reason: str | None = None
+    seconds: float | None = None
+
+
+class Optimizer:
+    """Suggests points of a space and learns from their values.
+
+    Args:
+        space: a `Space`, a dict of parameters, or a list of (low, high) bounds.
+        method: a name such as "auto" or "add-gp-ucb", or a method object with settings.
+        direction: "minimize" or "maximize".
+        seed: an integer for a run that can be repeated exactly.
+        budget: how many evaluations there will be, if known; few methods ask.
+
+    Example:
+        >>> opt = Optimizer([(0, 1)] * 3, seed=0)
+        >>> for _ in range(12):
+        ...     trial = opt.ask()
+        ...     opt.tell(trial, float(np.sum(trial.x**2)))
+        >>> opt.best.value < 2
+        True
+
+    Raises:
+        SpaceError, SettingError: an argument makes no sense; the message says which and why.
+    """
+
+    def __init__(
+        self,
+        space: SpaceLike,
+        method: str | Method = "auto",
+        direction: Direction = "minimize",
+        seed: int | None = None,
+        *,
+        budget: int | None = None,
+    ) -> None:
+        check_direction(direction)
+        self.space = Space.coerce(space)
+        self.method = methods.resolve(method)
+        self.direction: Direction = direction
+        self.budget = budget
+        self.seed = _checked_seed(seed)
+        self._trials: list[Trial] = []
+        self._units: list[Array] = []  # unit-cube points, by trial number
+        self._notes: list[Any] = []  # what the method wrote beside its suggestions, by trial number
+        self._asked_at: dict[int, float] = {}
+        self._told: list[int] = []  # trial numbers in the order of telling
+        self._state: dict[str, Any] = {}
+        self._cache: AdditiveGP | None = None
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(self, n: None = None, *, deadline: float | None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int, *, deadline: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, deadline: float | None = None) -> Trial | list[Trial]:
+        """The next point to evaluate, or a list of n different ones to evaluate together.
+
+        Args:
+            n: how many; None for a single trial.
+            deadline: seconds within which to answer, with the best found by then. Such an answer depends on the speed
+                of the machine; without a deadline the same history always gives the same answer.
+        """
+        if deadline is not None and not (_is_number(deadline) and deadline > 0):
+            raise SettingError(f"deadline must be a positive number of seconds; got {deadline!r}")
+        if n is None:
+            return self._ask_one(Deadline.after(deadline))
+        if not isinstance(n, numbers.Integral) or n < 1:
+            raise SettingError(f"ask(n) takes a whole number from 1 up; got {n!r}")
+        until = Deadline.after(deadline)
+        return [self._ask_one(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(int(n))]
+
+    def _ask_one(self, deadline: Deadline) -> Trial:
+        query = self._query(len(self._trials), deadline)
+        answer = self.method.suggest(query)
+        params, unit = self._unseen(answer.point, query)
+        self._state = answer.state
+        self._cache = answer.cache if answer.cache is not None else self._cache
+        trial = self._add(params, unit, answer.note)
+        self._asked_at[trial.number] = time.monotonic()
+        return trial
+
+    def _unseen(self, point: Array, query: Query) -> tuple[dict[str, Any], Array]:
+        """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one."""
+        seen = {unit.tobytes() for unit in self._units}
+        exhausted = self.space.size is not None and len(seen) >= self.space.size
+        params = dict(self.space.from_unit(point))
+        unit = self.space.to_unit(params)
+        spread = 1e-3
+        while unit.tobytes() in seen and not exhausted:
+            shifted = point + spread * query.rng.standard_normal(self.space.dim)
+            params = dict(self.space.from_unit(shifted if spread < 1.0 else query.rng.random(self.space.dim)))
+            unit = self.space.to_unit(params)
+            spread *= 1.3
+        return params, unit
+
+    # --- telling -----------------------------------------------------------------------------------------------
+
+    def tell(
+        self, trial: Trial | int, value: float | None = None, *, failed: bool = False, reason: str | None = None
+    ) -> None:
+        """Record the value of a trial. NaN and infinity are recorded as a failure.
+
+        Args:
+            trial: what `ask` returned, or its number.
+            value: the value of the objective.
+            failed: the evaluation gave no value.
+            reason: why, for whoever reads the history.
+
+        Raises:
+            TellError: the trial is unknown or has been told, or the value is not a single real number. Nothing is changed.
+        """
+        number = self._checked_number(trial)
+        self._record(number, *_outcome(value, failed, reason))
+
+    def observe(
+        self, params: Mapping[str, Any] | Any, value: float | None = None, *, failed: bool = False, reason: str | None = None
+    ) -> Trial:
+        """Record a point of one's own: params by name, or an array in the space's order.
+
+        Raises:
+            SpaceError: the point is not in the space. Nothing is changed.
+            TellError: the value is not a single real number. Nothing is changed.
+        """
+        own = dict(params) if isinstance(params, Mapping) else dict(self.space.from_array(params))
+        unit = self.space.to_unit(own)
+        outcome = _outcome(value, failed, reason)
+        trial = self._add(self._plain(own), unit, None)
+        self._record(trial.number, *outcome)
+        return self._trials[trial.number]
+
+    def _plain(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The same values in the space's order and as plain Python types, digits unchanged."""
+        return dict(self.space.from_array(self.space.array(params)))
+
+    def _add(self, params: dict[str, Any], unit: Array, note: Any) -> Trial:
+        trial = Trial(len(self._trials), params, self.space.array(params))
+        self._trials.append(trial)
+        self._units.append(unit)
+        self._notes.append(note)
+        return trial
+
+    def _record(self, number: int, value: float | None, reason: str | None) -> None:
+        asked = self._asked_at.pop(number, None)
+        seconds = None if asked is None else time.monotonic() - asked
+        state: Literal["done", "failed"] = "failed" if value is None else "done"
+        self._trials[number] = replace(
+            self._trials[number], value=value, state=state, reason=reason, seconds=seconds
+        )
+        self._told.append(number)
+
+    def _checked_number(self, trial: Trial | int) -> int:
+        number = trial.number if isinstance(trial, Trial) else trial
+        if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+            raise TellError(f"tell takes a trial or its number; got {trial!r}")
+        if not 0 <= number < len(self._trials):
+            known = f"0 to {len(self._trials) - 1}" if self._trials else "none yet"
+            raise TellError(f"there is no trial {number} (known: {known}); use observe for points of your own")
+        if isinstance(trial, Trial) and trial.params != self._trials[int(number)].params:
+            raise TellError(f"trial {number} here has other parameters: it was asked of another optimizer")
+        if self._trials[int(number)].state != "running":
+            raise TellError(f"trial {number} has been told already; use observe to add another value for its point")
+        return int(number)
+
+    # --- what is known -----------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials by number: running, done and failed ones."""
+        return tuple(self._trials)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best value told so far; None before the first."""
+        done = [trial for trial in self._trials if trial.value is not None]
+        return min(done, key=lambda trial: self._sign * -trial.value) if done else None  # type: ignore[operator]
+
+    @property
+    def model(self) -> AdditiveGP | None:
+        """The model of all values told: on the unit cube, values standardised, larger is better. None where there is none."""
+        return self.method.model(self._query(len(self._trials), Deadline()))
+
+    @property
+    def decomposition(self) -> Decomposition | None:
+        """The groups in use; None before there is a model."""
+        model = self.model
+        return None if model is None else model.decomposition
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _query(self, number: int, deadline: Deadline) -> Query:
+        running = [trial.number for trial in self._trials if trial.state == "running"]
+        values = [self._trials[i].value for i in self._told]
+        return Query(
+            space=self.space,
+            X=self._points(self._told),
+            y=self._sign * np.array([math.nan if v is None else v for v in values], dtype=float),
+            pending=self._points(running),
+            notes=[self._notes[i] for i in self._told],
+            pending_notes=[self._notes[i] for i in running],
+            number=number,
+            rng=np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,))),
+            study_rng=np.random.default_rng(np.random.SeedSequence(self.seed)),
+            state=self._state,
+            cache=self._cache,
+            deadline=deadline,
+            budget=self.budget,
+        )
+
+    def _points(self, numbers_: list[int]) -> Array:
+        return np.array([self._units[i] for i in numbers_]).reshape(len(numbers_), self.space.dim)
+
+    # --- saving ------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON: `from_dict` goes on with identical suggestions."""
+        return {
+            "sumbo": FORMAT,
+            "space": self.space.to_dict(),
+            "method": methods.method_to_dict(self.method),
+            "direction": self.direction,
+            "seed": self.seed,
+            "budget": self.budget,
+            "state": self._state,
+            "told": list(self._told),
+            "trials": [
+                {
+                    "params": trial.params,
+                    "value": trial.value,
+                    "state": trial.state,
+                    "reason": trial.reason,
+                    "seconds": trial.seconds,
+                    "note": note,
+                }
+                for trial, note in zip(self._trials, self._notes, strict=True)
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Optimizer":
+        """The optimizer that `to_dict` described.
+
+        Raises:
+            StateError: the data are of another version, incomplete or contradict themselves; the message says where.
+        """
+        version = data.get("sumbo") if isinstance(data, Mapping) else None
+        if version != FORMAT:
+            raise StateError(f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r}")
+        try:
+            space, method = Space.from_dict(data["space"]), methods.method_from_dict(data["method"])
+            if not isinstance(method, Method):
+                raise StateError(f"method: {data['method']['type']} is not a method")
+            opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
+            opt._state = dict(data["state"])
+            for i, entry in enumerate(data["trials"]):
+                opt._restore(i, entry)
+            opt._restore_order(list(data["told"]))
+        except (KeyError, TypeError, AttributeError, SpaceError, SettingError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise StateError(f"the saved state cannot be read: {what}") from None
+        return opt
+
+    def _restore(self, i: int, entry: dict[str, Any]) -> None:
+        params, value = self._plain(entry["params"]), entry["value"]
+        trial = self._add(params, self.space.to_unit(params), entry["note"])
+        state = entry["state"]
+        if state not in ("running", "done", "failed") or (state == "done") != _is_number(value):
+            raise StateError(f"trial {i}: state {state!r} does not go with value {value!r}")
+        value = float(value) if state == "done" else None
+        self._trials[i] = replace(
+            trial, value=value, state=state, reason=entry["reason"], seconds=entry["seconds"]
+        )
+
+    def _restore_order(self, told: list[int]) -> None:
+        finished = [trial.number for trial in self._trials if trial.state != "running"]
+        if sorted(told) != finished:
+            raise StateError("the order of tells does not name every finished trial once")
+        self._told = told
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+
+
+def _outcome(value: Any, failed: bool, reason: str | None) -> tuple[float | None, str | None]:
+    """The value and the reason to record."""
+    if failed:
+        if value is not None:
+            raise TellError(f"a failed trial has no value; got failed=True with {value!r}")
+        return None, reason or "failed"
+    if value is None:
+        raise TellError("tell needs a value, or failed=True if there is none")
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TellError(
+            f"a value must be a single real number; got {type(value).__name__} {value!r:.80}. "
+            "Convert it with float(...) first"
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        return None, reason or f"value was {number}"
+    return number, reason
+
+
+def _checked_seed(seed: Any) -> int:
+    if seed is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise SettingError(f"seed must be a whole number from 0 up, or None; got {seed!r}")
+    return int(seed)

@@ -1,0 +1,93 @@
+"""Functions drawn from the posterior of an additive GP: Matheron's rule, group by group.
+
+A draw of the posterior is a draw of the prior, corrected by what it got wrong about the data:
+
+    f_j(z) = g_j(z) + k_j(z, X) K^-1 (y - g(X) - eps),    g_j ~ GP(0, k_j) by random Fourier features
+
+The correction splits by group as the prior does, so f is a sum of functions of the groups, exactly; its maximiser can be
+found group by group.
+
+| symbol | shape     | meaning                                                        |
+|--------|-----------|----------------------------------------------------------------|
+| omega  | (d_j, F)  | frequencies of the features of one group                       |
+| w      | (F,)      | their weights                                                  |
+| v      | (n,)      | K^-1 (y - g(X) - eps), shared by all groups                    |
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sumbo import kernels
+from sumbo.errors import DataError
+from sumbo.kernels import Array, Terms
+
+
+@dataclass(frozen=True)
+class SamplePath:
+    """One function drawn from a model. Call it at points (m, D), or `group(j, X_j)` for one component."""
+
+    groups: tuple[tuple[int, ...], ...]
+    terms: Terms
+    priors: "tuple[PriorDraw, ...]"
+    XT: Array  # (D, n)
+    v: Array  # (n,)
+
+    def __call__(self, X: ArrayLike) -> Array:
+        """Values of the sum at each row of X."""
+        Z = self._points(X, len(self.XT))
+        return np.sum([self.group(j, Z[:, group]) for j, group in enumerate(self.groups)], axis=0)
+
+    def group(self, j: int, X_j: ArrayLike) -> Array:
+        """Values of component j at points of its own dimensions, (m, d_j)."""
+        group = list(self.groups[j])
+        Z_j = self._points(X_j, len(group))
+        ZT = np.zeros((len(self.XT), len(Z_j)))
+        ZT[group] = Z_j.T
+        return self.priors[j](Z_j) + kernels.cross(ZT, self.XT, self.terms.only(j)) @ self.v
+
+    @staticmethod
+    def _points(X: ArrayLike, width: int) -> Array:
+        Z = np.asarray(X, dtype=float)
+        if Z.ndim != 2 or Z.shape[1] != width:
+            raise DataError(f"expected points of shape (m, {width}); got {Z.shape}")
+        return Z
+
+
+@dataclass(frozen=True)
+class PriorDraw:
+    """g_j(z) = s sqrt(2 / F) sum_f w_f cos(omega_f . z + phase_f), category by category on nominal dimensions."""
+
+    scale: float
+    omega: Array  # (d_j, F), rows of nominal dimensions zero
+    phase: Array  # (F,)
+    weights: Array  # (F,)
+    tables: dict[int, Array]  # position in the group -> (categories, F): what each category adds to the angle
+
+    def __call__(self, Z_j: Array) -> Array:
+        angle = Z_j @ self.omega + self.phase
+        for position, table in self.tables.items():
+            category = np.clip((Z_j[:, position] * len(table)).astype(int), 0, len(table) - 1)
+            angle += table[category]
+        return self.scale * np.sqrt(2.0 / len(self.phase)) * (np.cos(angle) @ self.weights)
+
+
+def draw_prior(
+    kernel: str, lengthscales: Array, scale: float, categories: Array, rng: np.random.Generator, features: int
+) -> PriorDraw:
+    """Draw g_j from the prior of one group, its dimensions' numbers of categories given (0 for a number)."""
+    # Spectral densities: normal for the squared exponential; for Matern with nu = p/2, Student's t with p degrees of
+    # freedom, which is a normal divided by the root of a chi-squared over p, common to all dimensions of a feature.
+    spread = np.ones(features)
+    if kernel != "se":
+        p = 3 if kernel == "matern32" else 5
+        spread = np.sqrt(p / rng.chisquare(p, features))
+    omega = rng.standard_normal((len(lengthscales), features)) * spread / lengthscales[:, None]
+    tables = {}
+    for position, count in enumerate(categories):
+        if count > 0:
+            # A one-hot code scaled by 1/(l sqrt 2) has squared distance 1/l^2 between any two categories.
+            tables[position] = rng.standard_normal((count, features)) * spread / (lengthscales[position] * np.sqrt(2.0))
+            omega[position] = 0.0
+    return PriorDraw(scale, omega, rng.uniform(0.0, 2.0 * np.pi, features), rng.standard_normal(features), tables)

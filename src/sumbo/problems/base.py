@@ -1,0 +1,181 @@
+"""`Problem`: a test function that knows its domain, its optimum and its true groups."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sumbo.errors import SettingError
+from sumbo.regret import Direction, FloatArray, check_direction
+from sumbo.space import Space
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNoise:
+    """A stream of Gaussian draws, each one new.
+
+    Attributes:
+        std: Standard deviation of a draw.
+        rng: Where the draws come from; drawing advances it.
+    """
+
+    std: float
+    rng: np.random.Generator
+
+    def __call__(self) -> float:
+        """Draw the next value."""
+        return float(self.rng.normal(0.0, self.std))
+
+
+# eq=False: two problems are compared by identity, for arrays and callables have no useful equality.
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A test function with a known optimum.
+
+    Call it with one point for one value, as an optimiser does; `values` evaluates many points and never
+    adds noise, so that regret can be measured on it. Arrays outside the domain are evaluated, not refused.
+
+    Attributes:
+        name: Short name, as `sumbo.problems.get` understands it.
+        space: The domain, one float parameter per dimension.
+        direction: "minimize" or "maximize".
+        optimum: The best noise-free value, in the problem's own direction.
+        optimiser: A point in the user's units that attains it, shape (D,), read-only.
+        evaluate: The function itself: (n, D) -> (n,), without noise.
+        groups: The true groups of the dimensions that matter; None if the function is no sum over disjoint
+            groups.
+        irrelevant: The dimensions that do nothing.
+        noise: Added to every call, but not to `values`; see `noisy`.
+    """
+
+    name: str
+    space: Space = field(repr=False)
+    direction: Direction
+    optimum: float
+    optimiser: FloatArray = field(repr=False)
+    evaluate: Callable[[FloatArray], FloatArray] = field(repr=False)
+    groups: Groups | None = None
+    irrelevant: tuple[int, ...] = ()
+    noise: GaussianNoise | None = None
+
+    def __post_init__(self) -> None:
+        """Check the direction and keep a read-only copy of the optimiser."""
+        check_direction(self.direction)
+        best = np.array(self.optimiser, dtype=np.float64)
+        if best.shape != (self.dim,):
+            raise SettingError(f"optimiser must have shape ({self.dim},) as the space has, got {best.shape}")
+        best.setflags(write=False)
+        object.__setattr__(self, "optimiser", best)
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return self.space.dim
+
+    def __call__(self, x: npt.ArrayLike | Mapping[str, Any]) -> float:
+        """Value at one point, with noise if the problem is noisy.
+
+        Args:
+            x: The point in the user's units, shape (D,), or a dict of parameters by name.
+
+        Raises:
+            SettingError: If x is not one point with D numbers.
+            SpaceError: If a dict does not fit the space.
+        """
+        point = _floats(self.space.array(x) if isinstance(x, Mapping) else x)
+        if point.shape != (self.dim,):
+            raise SettingError(
+                f"{self.name} expects one point of shape ({self.dim},), got shape {point.shape}; "
+                "for many points call .values(X)"
+            )
+        value = float(self.values(point[None, :])[0])
+        return value if self.noise is None else value + self.noise()
+
+    def values(self, X: npt.ArrayLike) -> FloatArray:
+        """Noise-free values at many points.
+
+        Args:
+            X: Points in the user's units, one per row, shape (n, D).
+
+        Returns:
+            The values, shape (n,).
+
+        Raises:
+            SettingError: If X has another shape or is not numeric.
+        """
+        points = _floats(X)
+        if points.ndim != 2 or points.shape[1] != self.dim:
+            raise SettingError(
+                f"{self.name} expects points of shape (n, {self.dim}), got shape {points.shape}; "
+                "for one point call the problem itself"
+            )
+        return self.evaluate(points)
+
+    def regret(self, value: float) -> float:
+        """Instantaneous regret of a value: its distance from the optimum, never below zero.
+
+        The optimum is exact, so what lies beyond it is rounding or noise and counts as zero; NaN stays NaN.
+        `sumbo.regret` keeps the sign and covers whole histories.
+        """
+        gap = value - self.optimum if self.direction == "minimize" else self.optimum - value
+        # np.maximum rather than max: the latter's answer to NaN depends on the order of its arguments.
+        return float(np.maximum(gap, 0.0))
+
+    def noisy(self, std: float, seed: int = 0) -> Problem:
+        """The same problem, whose calls add Gaussian noise.
+
+        The k-th call adds the k-th draw of the seed's stream, wherever it evaluates: a run in one process
+        repeats exactly. `values`, `optimum` and `regret` stay noise-free. Each pickled copy goes on with the
+        stream from where it was copied, so worker processes that get a fresh copy per call repeat a draw.
+
+        Args:
+            std: Standard deviation of the noise, in units of the value.
+            seed: Fixes the stream.
+
+        Raises:
+            SettingError: If std is negative or not finite, or the seed is not a whole number >= 0.
+        """
+        if not (np.isfinite(std) and std >= 0):
+            raise SettingError(f"std must be a finite number >= 0, got {std!r}; 0 means no noise")
+        rng = np.random.default_rng(whole_number("seed", seed, at_least=0))
+        return replace(self, noise=GaussianNoise(std=float(std), rng=rng))
+
+
+def whole_number(name: str, value: int, *, at_least: int) -> int:
+    """Return the value as a plain int.
+
+    Raises:
+        SettingError: If it is not a whole number of at least `at_least`.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = at_least - 1
+    if number < at_least:
+        raise SettingError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+    return number
+
+
+def canonical(groups: Iterable[Iterable[int]]) -> Groups:
+    """Groups as plain tuples, sorted within and by their first dimension."""
+    return tuple(sorted(tuple(sorted(int(i) for i in group)) for group in groups))
+
+
+def others(D: int, groups: Groups) -> tuple[int, ...]:
+    """The dimensions among 0 .. D-1 that are in no group."""
+    used = {i for group in groups for i in group}
+    return tuple(i for i in range(D) if i not in used)
+
+
+def _floats(x: npt.ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"a point must be numbers in a sequence or a dict: {error}") from error

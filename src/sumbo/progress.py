@@ -1,0 +1,63 @@
+"""A progress bar on a terminal, a few plain lines in a log."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from sumbo.optimizer import Trial
+
+
+class Progress:
+    """Shows the best value, the trial and the time left, on standard error."""
+
+    def __init__(self, budget: int, *, enabled: bool) -> None:
+        self._budget = budget
+        self._enabled = enabled
+        self._done = 0
+        self._failed = 0
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> "Progress":
+        if self._enabled and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            self._bar = RichProgress(
+                TextColumn("best {task.fields[best]}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[failed]}"),
+                console=Console(stderr=True),
+            )
+            self._task = self._bar.add_task("", total=self._budget, best="-", failed="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, best: Trial | None, trial: Trial) -> None:
+        """One more trial is finished."""
+        if not self._enabled:
+            return
+        self._done += 1
+        self._failed += trial.state == "failed"
+        value = "-" if best is None or best.value is None else f"{best.value:.6g}"
+        failed = f"{self._failed} failed" if self._failed else ""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done, best=value, failed=failed)
+        elif self._done in (1, self._budget) or self._done * 10 // self._budget > (self._done - 1) * 10 // self._budget:
+            left = (time.monotonic() - self._started) / self._done * (self._budget - self._done)
+            print(  # noqa: T201
+                f"sumbo: {self._done}/{self._budget} best {value} {left:.0f} s left {failed}".rstrip(),
+                file=sys.stderr,
+                flush=True,
+            )

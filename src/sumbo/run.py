@@ -1,0 +1,196 @@
+"""minimize and maximize: the loop that asks, evaluates and tells."""
+
+import numbers
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sumbo.errors import ObjectiveError, SettingError
+from sumbo.kernels import Array
+from sumbo.methods import Method
+from sumbo.optimizer import Optimizer, Trial
+from sumbo.progress import Progress
+from sumbo.regret import Direction
+from sumbo.space import Space, SpaceLike
+
+Objective = Callable[[Any], float]
+Callback = Callable[[Optimizer, Trial], Any]
+
+_HOPELESS = 10  # give up when so many evaluations failed and none has succeeded
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found.
+
+    Attributes:
+        value, params, x: the best trial's; None if every evaluation failed.
+        trials: all trials.
+        optimizer: to go on with, to look at the model, or to save.
+        interrupted: the run was stopped by Ctrl-C or by the callback before its budget was spent.
+    """
+
+    value: float | None
+    params: dict[str, Any] | None
+    x: Array | None
+    trials: tuple[Trial, ...]
+    optimizer: Optimizer
+    interrupted: bool
+
+
+def minimize(
+    f: Objective,
+    space: SpaceLike,
+    budget: int,
+    *,
+    method: str | Method = "auto",
+    seed: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+) -> Result:
+    """Find where f is small in `budget` evaluations.
+
+    Args:
+        f: takes a dict of parameters, or an array where `space` is a list of bounds. An exception or a value that is
+            not finite makes a failed trial, which the search learns to avoid.
+        space: a `Space`, a dict of parameters, or a list of (low, high) bounds.
+        budget: number of evaluations.
+        method: a name or a method object; see `sumbo.Optimizer`.
+        seed: an integer for a run that can be repeated exactly.
+        workers: evaluations at a time, each in a process of its own; f must then be importable.
+        executor: any `concurrent.futures.Executor` to evaluate in, instead.
+        callback: called with the optimizer and each finished trial; the run ends early if it returns True.
+        progress: show best value, trial and time left on standard error.
+
+    Returns:
+        What was found; also after Ctrl-C.
+
+    Raises:
+        SpaceError, SettingError: an argument makes no sense.
+        ObjectiveError: the first evaluations all failed; says how.
+
+    Example:
+        >>> result = minimize(lambda x: (x[0] - 0.3) ** 2, [(0, 1)], 15, seed=0, progress=False)
+        >>> result.value < 0.01
+        True
+    """
+    return _run(f, space, budget, "minimize", method, seed, workers, executor, callback, progress)
+
+
+def maximize(
+    f: Objective,
+    space: SpaceLike,
+    budget: int,
+    *,
+    method: str | Method = "auto",
+    seed: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+) -> Result:
+    """Find where f is large in `budget` evaluations; everything else as in `minimize`."""
+    return _run(f, space, budget, "maximize", method, seed, workers, executor, callback, progress)
+
+
+def _run(
+    f: Objective,
+    space: SpaceLike,
+    budget: int,
+    direction: Direction,
+    method: str | Method,
+    seed: int | None,
+    workers: int,
+    executor: Executor | None,
+    callback: Callback | None,
+    progress: bool,
+) -> Result:
+    for name, number in (("budget", budget), ("workers", workers)):
+        if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
+            raise SettingError(f"{name} must be a whole number from 1 up; got {number!r}")
+    if not callable(f):
+        raise SettingError(f"the objective must be a function; got {f!r}")
+    by_name = isinstance(space, Space | dict)
+    opt = Optimizer(space, method, direction, seed, budget=int(budget))
+    stopped = False
+    with Progress(int(budget), enabled=progress) as bar, _executor(executor, workers) as pool:
+        try:
+            for trial in _evaluated(f, opt, int(budget), workers, pool, by_name=by_name):
+                bar.update(opt.best, trial)
+                _give_up_if_hopeless(opt)
+                if callback is not None and callback(opt, trial) is True:
+                    stopped = len(opt.trials) < budget
+                    break
+        except KeyboardInterrupt:
+            stopped = True
+            if pool is not None and executor is None:
+                pool.shutdown(wait=False, cancel_futures=True)
+    best = opt.best
+    found = (None, None, None) if best is None else (best.value, best.params, best.x)
+    return Result(*found, opt.trials, opt, stopped)
+
+
+@contextmanager
+def _executor(executor: Executor | None, workers: int) -> Iterator[Executor | None]:
+    """The user's executor as it is; processes for several workers; nothing for one."""
+    if executor is not None or workers == 1:
+        yield executor
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield pool
+
+
+def _evaluated(
+    f: Objective, opt: Optimizer, budget: int, workers: int, pool: Executor | None, *, by_name: bool
+) -> Iterator[Trial]:
+    """Trials as they finish. A worker that is free gets its next point while the others still run."""
+    if pool is None:
+        for _ in range(budget):
+            trial = opt.ask()
+            yield _told(opt, trial, *_call(f, trial.params if by_name else trial.x))
+        return
+    running: dict[Future[Any], Trial] = {}
+    while len(opt.trials) < budget or running:
+        while len(running) < workers and len(opt.trials) < budget:
+            trial = opt.ask()
+            running[pool.submit(_call, f, trial.params if by_name else trial.x)] = trial
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            trial = running.pop(future)
+            error = future.exception()
+            yield _told(opt, trial, *(future.result() if error is None else (None, _described(error))))
+
+
+def _call(f: Objective, point: Any) -> tuple[Any, str | None]:
+    """The value, or why there is none. Runs in the worker."""
+    try:
+        return f(point), None
+    except Exception as error:  # whatever the user's code raises is a failed evaluation, not the end of the search
+        return None, _described(error)
+
+
+def _described(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _told(opt: Optimizer, trial: Trial, value: Any, reason: str | None) -> Trial:
+    try:
+        if reason is None:
+            opt.tell(trial, value)
+        else:
+            opt.tell(trial, failed=True, reason=reason)
+    except ValueError as error:  # the objective returned something that is not a number
+        opt.tell(trial, failed=True, reason=str(error))
+    return opt.trials[trial.number]
+
+
+def _give_up_if_hopeless(opt: Optimizer) -> None:
+    failed = [trial for trial in opt.trials if trial.state == "failed"]
+    if len(failed) == _HOPELESS and opt.best is None:
+        raise ObjectiveError(
+            f"the first {_HOPELESS} evaluations all failed, the last with: {failed[-1].reason}. "
+            f"Try the objective by hand at {failed[-1].params}"
+        )
