@@ -1,4 +1,4 @@
-"""Naive dense formulas, as the textbook writes them: loops, full matrices, `numpy.linalg`. Nothing here imports sumbo.
+"""Naive dense formulas, as the textbook writes them: loops, full matrices, no import of sumbo.
 
 | symbol  | shape  | meaning                                                                   |
 |---------|--------|---------------------------------------------------------------------------|
@@ -84,9 +84,7 @@ class Additive:
                 for a in range(len(X)):
                     for b in range(len(X)):
                         shares = self.shares(j, X[a], X[b])
-                        slope = phi_by_log_lengthscale(
-                            self.kernel, math.sqrt(sum(shares)), shares[position]
-                        )
+                        slope = phi_by_log_lengthscale(self.kernel, math.sqrt(sum(shares)), shares[position])
                         dK[a, b] = self.scales[j] ** 2 * slope
                 matrices.append(dK)
         return matrices
@@ -136,7 +134,7 @@ class Additive:
 
 
 def random_additive(rng, *, kernel, D, overlapping=False, nominal=False, full_order=False, noise_variance=1e-2):
-    """A model with uneven groups: a random partition, or groups that may share dimensions and leave some out."""
+    """A model with uneven groups: a random partition, or groups that share dimensions and leave some out."""
     if overlapping:
         sizes = rng.integers(1, D + 1, size=rng.integers(1, 5))
         groups = tuple(tuple(rng.permutation(D)[:size].tolist()) for size in sizes)

@@ -1,4 +1,6 @@
-"""The evidence against the dense formula and SciPy's normal density; its gradient against central differences."""
+"""The evidence against dense formula and SciPy's normal density; its gradient against central differences."""
+
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -28,7 +30,8 @@ def drawn(case, n=8):
     rng = np.random.default_rng(case["seed"])
     oracle = oracles.random_additive(rng, **{key: value for key, value in case.items() if key != "seed"})
     X = oracles.random_points(rng, n, oracle.categories)
-    return oracle, X, rng.standard_normal(n)
+    # Drawn from the model itself: wild values would make the differences below subtract large numbers.
+    return oracle, X, np.linalg.cholesky(oracle.K(X)) @ rng.standard_normal(n)
 
 
 def arguments(oracle, X, y):
@@ -48,9 +51,7 @@ def test_value_against_the_dense_formula(case):
     oracle, X, y = drawn(case)
     expected = oracle.log_evidence(X, y)
     assert log_evidence(*arguments(oracle, X, y)) == pytest.approx(expected, rel=1e-8, abs=1e-8)
-    assert evidence_with_gradient(*arguments(oracle, X, y)).value == pytest.approx(
-        expected, rel=1e-8, abs=1e-8
-    )
+    assert evidence_with_gradient(*arguments(oracle, X, y)).value == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 @given(CASES)
@@ -131,7 +132,8 @@ def test_data_are_left_as_they_are():
 
 
 def test_points_seen_twice_without_noise_give_a_finite_value():
-    oracle, X, y = drawn({"seed": 0, "kernel": "se", "D": 2, "noise_variance": 1e-300})
+    oracle, X, y = drawn({"seed": 0, "kernel": "se", "D": 2, "noise_variance": 1e-9})
+    oracle = replace(oracle, noise_variance=1e-300)
     e = evidence_with_gradient(*arguments(oracle, np.vstack([X, X]), np.concatenate([y, y])))
     assert np.isfinite(e.value)
     assert np.isfinite(e.by_log_lengthscale).all()

@@ -48,7 +48,7 @@ def transposed(X):
     return np.ascontiguousarray(X.T)
 
 
-# --- exp -----------------------------------------------------------------------------------------------------------
+# --- exp ------------------------------------------------------------------------------------------
 
 
 def test_exp_agrees_with_the_library_everywhere():
@@ -86,7 +86,7 @@ def test_exp_is_clamped_below(x):
     assert kernels.exp_negative(x) == kernels.exp_negative(-708.0) < 1e-307
 
 
-# --- values --------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 @given(CASES)
@@ -129,9 +129,7 @@ def test_only_is_the_kernel_of_one_group(case):
 def test_rows_longer_than_any_vector_register(kernel):
     case = {"seed": 3, "kernel": kernel, "D": 5, "overlapping": False, "nominal": True}
     oracle, terms, X, Z, _ = drawn(case, n=67, m=3)
-    np.testing.assert_allclose(
-        kernels.gram(transposed(X), terms), np.tril(oracle.k(X, X)), rtol=1e-12, atol=1e-13
-    )
+    np.testing.assert_allclose(kernels.gram(transposed(X), terms), np.tril(oracle.k(X, X)), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(
         kernels.cross(transposed(Z), transposed(X), terms), oracle.k(Z, X), rtol=1e-12, atol=1e-13
     )
@@ -155,7 +153,7 @@ def test_no_points(n, m):
     assert (kernels.cross_gradient(transposed(Z), transposed(X), terms, np.ones((m, n))) == 0).all()
 
 
-# --- derivatives ---------------------------------------------------------------------------------------------------
+# --- derivatives ----------------------------------------------------------------------------------
 
 
 @given(CASES)
@@ -170,12 +168,8 @@ def test_oracle_derivatives_against_central_differences(case):
     by_s2 = oracles.central_differences(
         lambda logs: np.sum(W * oracle.with_logs(log_variances=logs).K(X)), 2 * np.log(oracle.scales)
     )
-    np.testing.assert_allclose(
-        [np.sum(W * dK) for dK in oracle.dK_by_log_lengthscales(X)], by_l, rtol=1e-6, atol=1e-7
-    )
-    np.testing.assert_allclose(
-        [np.sum(W * dK) for dK in oracle.dK_by_log_variances(X)], by_s2, rtol=1e-6, atol=1e-7
-    )
+    np.testing.assert_allclose([np.sum(W * dK) for dK in oracle.dK_by_log_lengthscales(X)], by_l, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose([np.sum(W * dK) for dK in oracle.dK_by_log_variances(X)], by_s2, rtol=1e-6, atol=1e-7)
 
 
 @given(CASES)

@@ -21,9 +21,7 @@ NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
 def test_minimising_by_hand():
     values = [5.0, 3.0, 4.0, 1.0]
-    np.testing.assert_array_equal(
-        regret.instantaneous_regret(values, 1.0, direction="minimize"), [4, 2, 3, 0]
-    )
+    np.testing.assert_array_equal(regret.instantaneous_regret(values, 1.0, direction="minimize"), [4, 2, 3, 0])
     np.testing.assert_array_equal(regret.simple_regret(values, 1.0, direction="minimize"), [4, 2, 2, 0])
     np.testing.assert_array_equal(regret.cumulative_regret(values, 1.0, direction="minimize"), [4, 6, 9, 9])
     np.testing.assert_array_equal(regret.average_regret(values, 1.0, direction="minimize"), [4, 3, 3, 2.25])

@@ -275,9 +275,7 @@ def test_bounds_of_any_usual_form() -> None:
 
 def test_ranges_at_the_edge_of_the_doubles() -> None:
     top = sys.float_info.max
-    wide = Space(
-        {"x": Float(-top, top), "y": Float(sys.float_info.min, top, log=True), "z": Float(0, 5e-324)}
-    )
+    wide = Space({"x": Float(-top, top), "y": Float(sys.float_info.min, top, log=True), "z": Float(0, 5e-324)})
     assert wide.from_unit([0.5, 1.0, 0.9]) == {"x": 0.0, "y": top, "z": 5e-324}
     for u in np.random.default_rng(0).random((200, 3)):
         params = wide.from_unit(u)
@@ -417,9 +415,7 @@ def test_params_that_do_not_fit(change: dict[Any, object], message: str) -> None
 
 
 def test_missing_params_are_all_named() -> None:
-    with pytest.raises(
-        SpaceError, match=r"params: unknown 'layer' .*, missing 'layers', missing 'width'; give"
-    ):
+    with pytest.raises(SpaceError, match=r"params: unknown 'layer' .*, missing 'layers', missing 'width'; give"):
         MIXED.to_unit({"lr": 1e-3, "act": "relu", "angle": 0, "layer": 2})
     with pytest.raises(SpaceError, match=r"params: expected a dict of \['lr', .* got \[1, 2\]"):
         MIXED.to_unit([1, 2])  # type: ignore[arg-type]

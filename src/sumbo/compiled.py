@@ -6,33 +6,31 @@ arithmetic, never by `import sumbo`.
 
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 # Sums may be reordered and multiply-adds fused, so that loops vectorise; NaN and infinity keep their meaning.
 _LOOP_MATHS = {"reassoc", "contract", "nsz"}
 
 
-def loops(function: F) -> F:
+def loops(function: Callable[..., Any]) -> Any:
     """Compile a function made of loops over arrays."""
     return _compile(function, _LOOP_MATHS)
 
 
-def exact(function: F) -> F:
+def exact(function: Callable[..., Any]) -> Any:
     """Compile a scalar function whose operations must not be reordered."""
     return _compile(function, {"contract"})
 
 
-def _compile(function: F, fastmath: set[str]) -> F:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # Numba found no folder it may write to, neither beside this file nor in the user's cache.
         warnings.warn(
@@ -40,24 +38,24 @@ def _compile(function: F, fastmath: set[str]) -> F:
             "set NUMBA_CACHE_DIR to a folder that can be written to",
             stacklevel=2,
         )
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 @intrinsic
-def float_bits(typingctx, value):  # type: ignore[no-untyped-def]
+def float_bits(typingctx, value):
     """The 64 bits of a double as an integer."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.IntType(64))
 
     return types.int64(types.float64), codegen
 
 
 @intrinsic
-def bits_float(typingctx, value):  # type: ignore[no-untyped-def]
+def bits_float(typingctx, value):
     """The double whose 64 bits are those of an integer."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen

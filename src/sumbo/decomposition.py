@@ -1,5 +1,6 @@
 """Which dimensions form which group."""
 
+import itertools
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumbo.errors import DecompositionError
+
+_SHOWN = 8  # dimensions named in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +81,20 @@ def _validated(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     if not tuples or not all(tuples):
         raise DecompositionError(f"every group needs at least one dimension; got {tuples}")
     flat = sorted(i for group in tuples for i in group)
-    repeated = sorted({a for a, b in zip(flat, flat[1:], strict=False) if a == b})
+    repeated = sorted({a for a, b in itertools.pairwise(flat) if a == b})
     if repeated:
         raise DecompositionError(f"dimension(s) {_listed(repeated)} are in more than one place: {tuples}")
     if flat[0] < 0:
         raise DecompositionError(f"dimensions are numbered from 0; got {flat[0]}")
-    missing = sorted(set(range(flat[-1] + 1)) - set(flat)) if flat[-1] < 10**6 else [-1]
-    if missing:
+    if len(flat) != flat[-1] + 1:
+        present = set(flat)
+        missing = itertools.islice((i for i in range(flat[-1]) if i not in present), _SHOWN + 1)
         raise DecompositionError(
-            f"dimension(s) {_listed(missing)} of 0 to {flat[-1]} are in no group: every dimension belongs to one"
+            f"dimension(s) {_listed(list(missing))} of 0 to {flat[-1]} are in no group: every dimension belongs to one"
         )
     return tuples
 
 
 def _listed(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8]))
-    return shown + (", ..." if len(numbers) > 8 else "")
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return shown + (", ..." if len(numbers) > _SHOWN else "")

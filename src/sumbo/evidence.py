@@ -33,12 +33,16 @@ class Evidence:
 
 def log_evidence(XT: Array, y: Array, terms: Terms, noise_variance: float) -> float:
     """log p(y | X)."""
+    if len(y) == 0:
+        return 0.0
     L, _ = linalg.cholesky_in_place(_covariance(XT, terms, noise_variance))
     return _value(y, linalg.solve_factored(L, y), L)
 
 
 def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: float) -> Evidence:
     """log p(y | X) and its gradient by the logs of lengthscales, variances and noise variance."""
+    if len(y) == 0:  # LAPACK refuses empty matrices
+        return Evidence(0.0, np.zeros(len(terms.dims)), np.zeros(len(terms.s2)), 0.0)
     L, _ = linalg.cholesky_in_place(_covariance(XT, terms, noise_variance))
     alpha = linalg.solve_factored(L, y)
     value = _value(y, alpha, L)

@@ -3,7 +3,7 @@
 The logs of the hyperparameters are an affine map of a vector theta whose blocks are
 
     log l_{j,i} = c + (1/2) log d_j + delta_{j,i}        common value, the group's size, a deviation
-    log s_j^2   = v + log share_j + epsilon_j            total variance, the group's share, a deviation
+    log s_j^2   = v + log(d_j / sum d) + epsilon_j       total variance, the group's share, a deviation
     log noise   = e
 
 `c`, `v` and `e` have wide priors, the deviations tight ones around zero: lengthscales are shrunk hard to a common value
@@ -17,6 +17,7 @@ there are fewer than ten points per dimension, which is most of a search.)
 | theta  | (Q,)   | c, v, [e], [delta (P,)], [epsilon (M,)]      |
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from sumbo.errors import SettingError
 from sumbo.evidence import evidence_with_gradient, log_evidence
 from sumbo.kernels import Array, Terms
 
@@ -44,13 +46,13 @@ class FitSettings:
     Attributes:
         ard: a lengthscale for each dimension of each group, or one for all.
         group_scales: a scale for each group, or one for all.
-        dimension_scaled: lengthscales grow with the square root of the group's size.
+        dimension_scaled: lengthscales grow with the square root of the group's size, variances with the size.
         lengthscale, lengthscale_sd: median and log-sd of the common lengthscale; sd None for a flat prior.
         deviation_sd: log-sd of each lengthscale around the common one.
         scale_sd: log-sd of the variances, of their total and of each group's share alike.
         noise, noise_sd: median and log-sd of the noise variance; sd None holds it fixed.
         lengthscale_bounds, variance_bounds, noise_bounds: hard limits.
-        starts: how many starts are followed to the end, beside the previous hyperparameters.
+        starts: how many cold starts are followed to the end, beside the previous hyperparameters.
         evaluations: limit of evidence evaluations for each of them.
     """
 
@@ -68,6 +70,12 @@ class FitSettings:
     noise_bounds: tuple[float, float] = (1e-7, 1.0)
     starts: int = 2
     evaluations: int = 60
+
+    def __post_init__(self) -> None:
+        if self.starts < 0 or self.evaluations < 1:
+            raise SettingError(
+                f"starts must be from 0 up, evaluations from 1 up; got {self.starts}, {self.evaluations}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +99,43 @@ def fit_hyperparameters(
 ) -> Fit:
     """Maximise evidence times prior from several starts, the previous optimum among them."""
     problem = _Posterior(XT, y, groups, settings, nominal, family)
-    cold = sorted(problem.cold_starts(), key=problem.negative)[: settings.starts]
-    starts = cold if previous is None else [problem.theta_of(previous), *cold]
-    best_theta, best_value = None, np.inf
-    for theta in starts:
-        found = minimize(
-            problem.negative_with_gradient,
-            theta,
+    starts = [] if previous is None else [problem.theta_of(previous)]
+    cold = max(settings.starts, not starts)
+    if cold:
+        starts += sorted(problem.cold_starts(), key=problem.negative)[:cold]
+    followed = [_follow(problem, theta, settings.evaluations) for theta in starts]
+    theta, value = min(followed, key=lambda end: end[1])
+    return Fit(problem.hyperparameters(theta), -value, problem.evaluations)
+
+
+class _Spent(Exception):
+    """Raised out of L-BFGS-B, which looks at its limit between line searches only."""
+
+
+def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Array, float]:
+    """The best theta met by L-BFGS-B from one start in at most so many evaluations, and its negative log posterior."""
+    best, best_value, calls = start, np.inf, 0
+
+    def function(theta: Array) -> tuple[float, Array]:
+        nonlocal best, best_value, calls
+        if calls == evaluations:
+            raise _Spent
+        calls += 1
+        value, gradient = problem.negative_with_gradient(theta)
+        if value < best_value:
+            best, best_value = theta.copy(), value
+        return value, gradient
+
+    with contextlib.suppress(_Spent):
+        minimize(
+            function,
+            start,
             jac=True,
             method="L-BFGS-B",
             bounds=problem.bounds,
-            options={"maxfun": settings.evaluations, "maxiter": settings.evaluations, "ftol": 1e-7},
+            options={"maxiter": evaluations, "ftol": 1e-7},
         )
-        if best_theta is None or found.fun < best_value:
-            best_theta, best_value = found.x, float(found.fun)
-    assert best_theta is not None
-    return Fit(problem.hyperparameters(best_theta), -best_value, problem.evaluations)
+    return best, best_value
 
 
 class _Posterior:
@@ -127,7 +156,7 @@ class _Posterior:
         self.P, self.M = int(sizes.sum()), len(groups)
         self.y_variance = float(np.mean(np.square(y))) or 1.0
         self.log_size = 0.5 * np.log(np.repeat(sizes, sizes)) * settings.dimension_scaled
-        self.log_share = np.log(sizes / sizes.sum()) if settings.group_scales else np.zeros(self.M)
+        self.log_share = np.log(sizes / sizes.sum()) if settings.dimension_scaled else np.zeros(self.M)
         self.evaluations = 0
         self._lay_out()
 
@@ -184,9 +213,7 @@ class _Posterior:
 
     def _terms(self, theta: Array) -> tuple[Terms, float]:
         h = self.hyperparameters(theta)
-        terms = Terms.build(
-            self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family
-        )
+        terms = Terms.build(self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family)
         return terms, h.noise_variance
 
     def _log_prior(self, theta: Array) -> float:

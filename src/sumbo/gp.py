@@ -7,7 +7,7 @@ With K = sum_j K_j + noise I = L L^T and alpha = K^-1 y, shared by all groups:
     mu(x)        = sum_j mu_j(x_j)
     sigma^2(x)   = k(x, x) - k(x, X) K^-1 k(X, x)                           k = sum_j k_j
 
-The components are correlated once they have seen data, so sigma^2 is not the sum of the sigma_j^2: it is smaller.
+The components are correlated once they have seen data, so sigma^2 is not the sum of the sigma_j^2; it can be far smaller.
 
 | symbol | shape    | meaning                                                |
 |--------|----------|--------------------------------------------------------|
@@ -19,6 +19,7 @@ The components are correlated once they have seen data, so sigma^2 is not the su
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +31,10 @@ from sumbo.evidence import LOG_2PI, evidence_with_gradient
 from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
 from sumbo.kernels import Array, Terms
 from sumbo.paths import SamplePath, draw_prior
+from sumbo.threads import on_one_thread
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AdditiveGP:
     """A sum of zero-mean Gaussian processes over groups of dimensions, plus noise. Immutable.
 
@@ -63,10 +65,10 @@ class AdditiveGP:
 
     decomposition: Decomposition
     kernel: str = field(default="matern52", kw_only=True)
-    lengthscales: Array = field(default=0.5, kw_only=True)  # type: ignore[assignment]
-    scales: Array = field(default=1.0, kw_only=True)  # type: ignore[assignment]
+    lengthscales: Any = field(default=0.5, kw_only=True)
+    scales: Any = field(default=1.0, kw_only=True)
     noise_variance: float = field(default=1e-4, kw_only=True)
-    categories: NDArray[np.int64] = field(default=None, kw_only=True)  # type: ignore[assignment]
+    categories: Any = field(default=None, kw_only=True)
     full_order: bool = field(default=False, kw_only=True)
     _data: "_Data | None" = field(default=None, repr=False, kw_only=True)
 
@@ -82,10 +84,7 @@ class AdditiveGP:
         put("scales", _positive("scales", self.scales, M))
         put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
         D = self.decomposition.dim
-        categories = np.zeros(D, np.int64) if self.categories is None else np.asarray(self.categories, np.int64)
-        if categories.shape != (D,):
-            raise SettingError(f"categories needs one number for each of {D} dimensions; got {categories.shape}")
-        put("categories", categories)
+        put("categories", _counts(self.categories, D))
 
     # --- the model ---------------------------------------------------------------------------------------------
 
@@ -103,12 +102,12 @@ class AdditiveGP:
     @property
     def X(self) -> Array:
         """The points observed, (n, D)."""
-        return np.empty((0, self.decomposition.dim)) if self._data is None else self._data.XT.T
+        return np.empty((0, self.decomposition.dim)) if self._data is None else _read_only(self._data.XT.T)
 
     @property
     def y(self) -> Array:
         """The values observed, (n,)."""
-        return np.empty(0) if self._data is None else self._data.y
+        return np.empty(0) if self._data is None else _read_only(self._data.y)
 
     @property
     def jitter(self) -> float:
@@ -133,7 +132,10 @@ class AdditiveGP:
 
     # --- data ----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False) -> "AdditiveGP":
+    @on_one_thread
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False
+    ) -> "AdditiveGP":
         """Learn the hyperparameters by evidence and prior, then condition on the data.
 
         Args:
@@ -158,14 +160,14 @@ class AdditiveGP:
 
     def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
         """The same model with other hyperparameters, and no data."""
-        return replace(
-            self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None
-        )
+        return replace(self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None)
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> "AdditiveGP":
         """The posterior given these data alone, hyperparameters kept: O(n^3)."""
         X, y = self._checked(X, y)
-        XT = np.ascontiguousarray(X.T)
+        if len(y) == 0:
+            return replace(self, _data=None)
+        XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
         K = kernels.gram(XT, self.terms)
         K.flat[:: len(K) + 1] += self.noise_variance
         L, jitter = linalg.cholesky_in_place(K)
@@ -173,7 +175,7 @@ class AdditiveGP:
 
     def append(self, x: ArrayLike, y: float) -> "AdditiveGP":
         """The posterior given one more observation: O(n^2)."""
-        X, values = self._checked([x], [y])
+        X, values = self._checked(_numbers(x)[None], [y])
         if self._data is None:
             return self.condition(X, values)
         data, z = self._data, np.ascontiguousarray(X.T)
@@ -193,7 +195,10 @@ class AdditiveGP:
         The mean stays as it is and the uncertainty shrinks near them, in each component too.
         """
         model = self
-        for x in np.atleast_2d(np.asarray(X, dtype=float)):
+        rows, _ = self._checked(
+            np.empty((0, self.decomposition.dim)) if np.size(X) == 0 else np.atleast_2d(_numbers(X))
+        )
+        for x in rows:
             model = model.append(x, float(model.posterior([x])[0][0]))
         return model
 
@@ -209,7 +214,7 @@ class AdditiveGP:
         if not -len(self.groups) <= j < len(self.groups):
             raise SettingError(f"there are {len(self.groups)} groups, numbered from 0; got {j}")
         group = list(self.groups[j])
-        Z_j = np.asarray(X_j, dtype=float)
+        Z_j = _numbers(X_j)
         if Z_j.ndim != 2 or Z_j.shape[1] != len(group):
             raise DataError(f"group {j} has {len(group)} dimensions: expected shape (m, {len(group)}), got {Z_j.shape}")
         Z = np.zeros((len(Z_j), self.decomposition.dim))
@@ -231,8 +236,10 @@ class AdditiveGP:
         return self._explained(ZT, k, prior, self.terms)
 
     def log_marginal_likelihood(self) -> float:
-        """log p(y | X) under the present hyperparameters."""
-        data = self._observed()
+        """log p(y | X) under the present hyperparameters; 0 before there are data."""
+        if self._data is None:
+            return 0.0
+        data = self._data
         return float(-0.5 * (data.y @ data.alpha) - 0.5 * data.factor.log_determinant() - 0.5 * self.n * LOG_2PI)
 
     def evidence_gradient(self) -> tuple[Array, Array, float]:
@@ -276,11 +283,8 @@ class AdditiveGP:
         return self._data
 
     def _checked(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Array, Array]:
-        try:
-            X = np.asarray(X, dtype=float)
-            y = np.zeros(len(X)) if y is None else np.array(y, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"X and y must be arrays of numbers: {error}") from None
+        X = _numbers(X)
+        y = np.zeros(len(X)) if y is None else _numbers(y).copy()
         D = self.decomposition.dim
         if X.ndim != 2 or X.shape[1] != D:
             raise DataError(f"points must have shape (n, {D}), one row per point; got {X.shape}")
@@ -338,6 +342,32 @@ class _Data:
         return self.factor.inverse_lower()
 
 
+def _numbers(values: ArrayLike) -> Array:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"points and values must be arrays of numbers: {error}") from None
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _counts(categories: object, D: int) -> NDArray[np.int64]:
+    """The number of categories of each dimension, checked and copied."""
+    try:
+        given = np.zeros(D) if categories is None else np.array(categories, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"categories must be {D} whole numbers; got {categories!r}") from None
+    if given.shape != (D,):
+        raise SettingError(f"categories needs one number for each of {D} dimensions; got {given.shape}")
+    if not ((given >= 0) & (given == np.rint(given))).all():
+        raise SettingError(f"categories must be whole numbers from 0 up; got {categories!r}")
+    return _read_only(given.astype(np.int64))
+
+
 def _positive(name: str, value: object, size: int) -> Array:
     try:
         array = np.array(value, dtype=float)
@@ -351,5 +381,3 @@ def _positive(name: str, value: object, size: int) -> Array:
         raise SettingError(f"{name} must be positive and finite; got {value!r}")
     array.flags.writeable = False
     return array
-
-

@@ -80,39 +80,37 @@ class Terms:
         """The kernel of group j alone."""
         a, b = self.offsets[j], self.offsets[j + 1]
         offsets = np.array([0, b - a], dtype=np.int64)
-        return Terms(
-            self.dims[a:b], offsets, self.inv_l2[a:b], self.s2[j : j + 1], self.nominal, self.family
-        )
+        return Terms(self.dims[a:b], offsets, self.inv_l2[a:b], self.s2[j : j + 1], self.nominal, self.family)
 
 
 def gram(XT: Array, terms: Terms) -> Array:
     """K(X, X), lower half; the upper half is zero."""
-    return _gram(XT, *_flat(terms))  # type: ignore[no-any-return]
+    return _gram(XT, *_flat(terms))
 
 
 def cross(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k(Z, X) of the sum: (m, n)."""
-    return _cross(ZT, XT, *_flat(terms))  # type: ignore[no-any-return]
+    return _cross(ZT, XT, *_flat(terms))
 
 
 def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k_j(Z_j, X_j) of every group: (M, m, n)."""
-    return _cross_groups(ZT, XT, *_flat(terms))  # type: ignore[no-any-return]
+    return _cross_groups(ZT, XT, *_flat(terms))
 
 
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
-    return _evidence_traces(XT, *_flat(terms), alpha, K_inv)  # type: ignore[no-any-return]
+    return _evidence_traces(XT, *_flat(terms), alpha, K_inv)
 
 
 def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
     """d/dz_a of sum_q A[a, q] k(z_a, x_q): (m, D); nominal dimensions have no gradient."""
-    return _cross_gradient(ZT, XT, *_flat(terms), A)  # type: ignore[no-any-return]
+    return _cross_gradient(ZT, XT, *_flat(terms), A)
 
 
 def cross_groups_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
     """d/dz_a of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D)."""
-    return _cross_groups_gradient(ZT, XT, *_flat(terms), A)  # type: ignore[no-any-return]
+    return _cross_groups_gradient(ZT, XT, *_flat(terms), A)
 
 
 def _flat(terms: Terms) -> tuple[Any, ...]:
@@ -143,11 +141,11 @@ def exp_negative(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * bits_float((float_bits(rounded) + 1023) << 52)  # type: ignore[no-any-return]
+    return p * bits_float((float_bits(rounded) + 1023) << 52)
 
 
 @loops
-def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):  # type: ignore[no-untyped-def]
+def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
     """r2[q] = sum_i (x_i - X_qi)^2 / l_i^2 over one group, for the first n points."""
     for q in range(n):
         r2[q] = 0.0
@@ -165,7 +163,7 @@ def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):  # type: ignore[no-
 
 
 @loops
-def _add_phi(r2, n, scale, family, out):  # type: ignore[no-untyped-def]
+def _add_phi(r2, n, scale, family, out):
     """out[q] += scale * phi(r2[q])."""
     if family == 0:
         for q in range(n):
@@ -181,7 +179,7 @@ def _add_phi(r2, n, scale, family, out):  # type: ignore[no-untyped-def]
 
 
 @loops
-def _weigh_phi_and_slope(r2, n, family, w):  # type: ignore[no-untyped-def]
+def _weigh_phi_and_slope(r2, n, family, w):
     """Returns sum_q w[q] phi(r2[q]) and replaces w[q] by w[q] dphi/dr2(r2[q]); no slope is infinite at zero."""
     total = 0.0
     if family == 0:
@@ -205,7 +203,7 @@ def _weigh_phi_and_slope(r2, n, family, w):  # type: ignore[no-untyped-def]
 
 
 @loops
-def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):
     n = XT.shape[1]
     K = np.zeros((n, n))
     r2 = np.empty(n)
@@ -221,7 +219,7 @@ def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-un
 
 
 @loops
-def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
     m, n = ZT.shape[1], XT.shape[1]
     K = np.zeros((m, n))
     r2 = np.empty(n)
@@ -237,7 +235,7 @@ def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[
 
 
 @loops
-def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: ignore[no-untyped-def]
+def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
     m, n = ZT.shape[1], XT.shape[1]
     K = np.zeros((s2.shape[0], m, n))
     r2 = np.empty(n)
@@ -252,7 +250,7 @@ def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):  # type: 
 
 
 @loops
-def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):  # type: ignore[no-untyped-def]
+def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
     by_s2 = np.zeros(s2.shape[0])
@@ -285,7 +283,7 @@ def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_in
 
 
 @loops
-def _add_slopes(XT, z, nominal, dims, inv_l2, w, out):  # type: ignore[no-untyped-def]
+def _add_slopes(XT, z, nominal, dims, inv_l2, w, out):
     """out_i += sum_q w[q] d r2_q / dz_i over one group."""
     for f in range(dims.shape[0]):
         i = dims[f]
@@ -300,7 +298,7 @@ def _add_slopes(XT, z, nominal, dims, inv_l2, w, out):  # type: ignore[no-untype
 
 
 @loops
-def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):  # type: ignore[no-untyped-def]
+def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
     m, n = ZT.shape[1], XT.shape[1]
     G = np.zeros((m, XT.shape[0]))
     r2 = np.empty(n)
@@ -319,7 +317,7 @@ def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):  # t
 
 
 @loops
-def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):  # type: ignore[no-untyped-def]
+def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
     m, n = ZT.shape[1], XT.shape[1]
     G = np.zeros((m, XT.shape[0]))
     r2 = np.empty(n)

@@ -41,16 +41,18 @@ class Factor:
 
     def inverse_lower(self) -> Array:
         """L^-1, lower triangular."""
+        if self.n == 0:
+            return np.empty((0, 0))
         U_inv, _ = lapack.dtrtri(self.lower().T, lower=0, overwrite_c=1)
         return np.ascontiguousarray(U_inv.T)
 
     def solve_lower(self, b: Array) -> Array:
         """L^-1 b for one right-hand side."""
-        return _forward(self.buffer, self.n, b)  # type: ignore[no-any-return]
+        return _forward(self.buffer, self.n, b)
 
     def solve(self, b: Array) -> Array:
         """K^-1 b for one right-hand side."""
-        return _backward(self.buffer, self.n, _forward(self.buffer, self.n, b))  # type: ignore[no-any-return]
+        return _backward(self.buffer, self.n, _forward(self.buffer, self.n, b))
 
     def log_determinant(self) -> float:
         """log |K|."""
@@ -94,7 +96,8 @@ def cholesky_in_place(K: Array) -> tuple[Array, float]:
     saved = K.copy() if n else K
     U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
     jitter = 0.0
-    while info != 0:
+    # LAPACK may well call a matrix with a NaN in it factorised.
+    while info != 0 or not np.isfinite(U.diagonal()).all():
         if not np.isfinite(saved[np.tril_indices(n)]).all():
             raise DataError("the covariance matrix has NaN or infinite elements; check lengthscales, scales and points")
         jitter = max(10.0 * jitter, _FIRST_JITTER * max(float(np.mean(np.abs(diagonal))), 1e-300))
@@ -107,13 +110,13 @@ def cholesky_in_place(K: Array) -> tuple[Array, float]:
 def inverse_in_place(L: Array) -> Array:
     """(L L^T)^-1 in the lower half of L's own memory."""
     U, _ = lapack.dpotri(L.T, lower=0, overwrite_c=1)
-    return U.T  # type: ignore[no-any-return]
+    return U.T
 
 
 def solve_factored(L: Array, b: Array) -> Array:
     """(L L^T)^-1 b."""
     x, _ = lapack.dpotrs(L.T, b, lower=0)
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 @loops

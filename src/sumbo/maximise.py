@@ -25,31 +25,27 @@ def never() -> bool:
     return False
 
 
-class _BudgetSpent(Exception):
-    """Raised out of scipy's DIRECT, which looks at its own limit only between rounds."""
-
-
 def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = never) -> tuple[Array, float]:
     """The best of exactly `budget` points (fewer if `stop` says so) that DIRECT visits in the unit cube."""
-    best_x, best_value, calls = np.full(dim, 0.5), -np.inf, 0
+    best_x, best_value, worst_value, calls = np.full(dim, 0.5), -np.inf, 0.0, 0
 
     def negative(x: Array) -> float:
-        nonlocal best_x, best_value, calls
+        nonlocal best_x, best_value, worst_value, calls
         if calls >= budget or stop():
-            raise _BudgetSpent
+            # SciPy looks at its limit between rounds only, and leaks memory if it is left by an exception: the rest
+            # of the round is answered without asking.
+            return -worst_value
         calls += 1
         v = float(value(x[None])[0])
+        worst_value = v if calls == 1 else min(worst_value, v)
         if v > best_value:
             best_x, best_value = x.copy(), v
         return -v
 
-    try:
-        # vol_tol 0: by default scipy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each
-        optimize.direct(
-            negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1) + 1, maxiter=10**6, vol_tol=0.0, locally_biased=False
-        )
-    except _BudgetSpent:
-        pass
+    # vol_tol 0: by default SciPy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each
+    optimize.direct(
+        negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1), maxiter=10**4, vol_tol=0.0, locally_biased=False
+    )
     return best_x, best_value
 
 
@@ -136,7 +132,9 @@ def _quasi_newton(x: Array, g: Array, steps: Array, bends: Array, kept: Array) -
     if weights:
         s, b, rho, _ = weights[0]
         bb = np.einsum("sd,sd->s", b, b)
-        scale = np.where((rho > 0.0) & (bb > 0.0), 1.0 / (np.where(rho > 0.0, rho, 1.0) * np.where(bb > 0.0, bb, 1.0)), 1.0)
+        scale = np.where(
+            (rho > 0.0) & (bb > 0.0), 1.0 / (np.where(rho > 0.0, rho, 1.0) * np.where(bb > 0.0, bb, 1.0)), 1.0
+        )
         q = q * scale[:, None]
     for s, b, rho, a in reversed(weights):
         q = q + s * (a - rho * np.einsum("sd,sd->s", b, q))[:, None]

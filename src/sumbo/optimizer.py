@@ -17,6 +17,7 @@ from sumbo.kernels import Array
 from sumbo.methods import Deadline, Method, Query
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
+from sumbo.threads import on_one_thread, one_thread
 
 FORMAT = 1  # of `to_dict`; raised when a reader of older sumbo would misunderstand
 
@@ -112,6 +113,7 @@ class Optimizer:
         until = Deadline.after(deadline)
         return [self._ask_one(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(int(n))]
 
+    @on_one_thread
     def _ask_one(self, deadline: Deadline) -> Trial:
         query = self._query(len(self._trials), deadline)
         answer = self.method.suggest(query)
@@ -139,7 +141,12 @@ class Optimizer:
     # --- telling -----------------------------------------------------------------------------------------------
 
     def tell(
-        self, trial: Trial | int, value: float | None = None, *, failed: bool = False, reason: str | None = None
+        self,
+        trial: Trial | int,
+        value: float | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
     ) -> None:
         """Record the value of a trial. NaN and infinity are recorded as a failure.
 
@@ -156,7 +163,12 @@ class Optimizer:
         self._record(number, *_outcome(value, failed, reason))
 
     def observe(
-        self, params: Mapping[str, Any] | Any, value: float | None = None, *, failed: bool = False, reason: str | None = None
+        self,
+        params: Mapping[str, Any] | Any,
+        value: float | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
     ) -> Trial:
         """Record a point of one's own: params by name, or an array in the space's order.
 
@@ -186,9 +198,7 @@ class Optimizer:
         asked = self._asked_at.pop(number, None)
         seconds = None if asked is None else time.monotonic() - asked
         state: Literal["done", "failed"] = "failed" if value is None else "done"
-        self._trials[number] = replace(
-            self._trials[number], value=value, state=state, reason=reason, seconds=seconds
-        )
+        self._trials[number] = replace(self._trials[number], value=value, state=state, reason=reason, seconds=seconds)
         self._told.append(number)
 
     def _checked_number(self, trial: Trial | int) -> int:
@@ -220,7 +230,8 @@ class Optimizer:
     @property
     def model(self) -> AdditiveGP | None:
         """The model of all values told: on the unit cube, values standardised, larger is better. None where there is none."""
-        return self.method.model(self._query(len(self._trials), Deadline()))
+        with one_thread():
+            return self.method.model(self._query(len(self._trials), Deadline()))
 
     @property
     def decomposition(self) -> Decomposition | None:
@@ -311,9 +322,7 @@ class Optimizer:
         if state not in ("running", "done", "failed") or (state == "done") != _is_number(value):
             raise StateError(f"trial {i}: state {state!r} does not go with value {value!r}")
         value = float(value) if state == "done" else None
-        self._trials[i] = replace(
-            trial, value=value, state=state, reason=entry["reason"], seconds=entry["seconds"]
-        )
+        self._trials[i] = replace(trial, value=value, state=state, reason=entry["reason"], seconds=entry["seconds"])
 
     def _restore_order(self, told: list[int]) -> None:
         finished = [trial.number for trial in self._trials if trial.state != "running"]

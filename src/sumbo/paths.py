@@ -17,10 +17,10 @@ found group by group.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sumbo import kernels
-from sumbo.errors import DataError
+from sumbo.errors import DataError, SettingError
 from sumbo.kernels import Array, Terms
 
 
@@ -41,6 +41,9 @@ class SamplePath:
 
     def group(self, j: int, X_j: ArrayLike) -> Array:
         """Values of component j at points of its own dimensions, (m, d_j)."""
+        if not -len(self.groups) <= j < len(self.groups):
+            raise SettingError(f"there are {len(self.groups)} groups, numbered from 0; got {j}")
+        j %= len(self.groups)
         group = list(self.groups[j])
         Z_j = self._points(X_j, len(group))
         ZT = np.zeros((len(self.XT), len(Z_j)))
@@ -74,7 +77,12 @@ class PriorDraw:
 
 
 def draw_prior(
-    kernel: str, lengthscales: Array, scale: float, categories: Array, rng: np.random.Generator, features: int
+    kernel: str,
+    lengthscales: Array,
+    scale: float,
+    categories: NDArray[np.int64],
+    rng: np.random.Generator,
+    features: int,
 ) -> PriorDraw:
     """Draw g_j from the prior of one group, its dimensions' numbers of categories given (0 for a number)."""
     # Spectral densities: normal for the squared exponential; for Matern with nu = p/2, Student's t with p degrees of

@@ -60,7 +60,9 @@ def method_from_dict(data: Any) -> Any:
     known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(data) - known - {"type"})
     if unknown:
-        raise StateError(f"method: {data['type']} has no setting {', '.join(map(str, unknown))}; was it saved by a newer sumbo?")
+        raise StateError(
+            f"method: {data['type']} has no setting {', '.join(map(str, unknown))}; was it saved by a newer sumbo?"
+        )
     values = {name: _setting(data[name]) for name in known & set(data)}
     try:
         return kind(**values)
@@ -79,10 +81,10 @@ def _tuples(value: Any) -> Any:
 
 
 __all__ = [
-    "METHODS",
-    "REMBO",
     "GPEI",
     "GPUCB",
+    "METHODS",
+    "REMBO",
     "AddGPUCB",
     "Auto",
     "CyclicGroups",

@@ -42,9 +42,10 @@ class AddGPUCB(Method):
     """Maximise mu_j + sqrt(beta_t) sigma_j of each group by itself, and put the groups' maximisers together.
 
     Attributes:
-        group_size: d, the size of groups that are learned; the last may be smaller.
+        group_size: d, the size of groups that are learned: of all but the last with "random", at most with "search".
         groups: the decomposition, where it is known; nothing is then learned but hyperparameters.
-        learn: "random" tries random decompositions (the paper's way); "none" keeps one random decomposition.
+        learn: "search" improves the groups dimension by dimension; "random" tries random decompositions (the paper's
+            way); "none" keeps one random decomposition.
         trials: how many random decompositions are tried at each learning; None for D of them.
         beta: "practical" for 0.2 d log 2t, "theorem" for the schedule of the regret bound, or a constant.
         delta: probability of failure in the theorem's schedule.
@@ -74,7 +75,10 @@ class AddGPUCB(Method):
     def __post_init__(self) -> None:
         if self.groups is not None:
             object.__setattr__(self, "groups", Decomposition(self.groups).groups)
-        for field, allowed in (("learn", ("random", "none")), ("maximiser", ("gradient", "direct"))):
+        for field, allowed in (
+            ("learn", ("search", "random", "none")),
+            ("maximiser", ("gradient", "direct")),
+        ):
             if getattr(self, field) not in allowed:
                 raise SettingError(f"{field} must be one of {', '.join(allowed)}; got {getattr(self, field)!r}")
         for field in ("group_size", "n_init", "n_cyc"):
@@ -86,7 +90,14 @@ class AddGPUCB(Method):
     def paper(cls, group_size: int = 4, groups: tuple[tuple[int, ...], ...] | None = None) -> "AddGPUCB":
         """The settings of the paper's experiments."""
         return cls(
-            group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25
+            group_size,
+            groups,
+            "random",
+            kernel="se",
+            n_cyc=25,
+            maximiser="direct",
+            fit=PAPER_FIT,
+            explore_until=25,
         )
 
     def suggest(self, query: Query) -> Suggestion:
@@ -119,7 +130,9 @@ class AddGPUCB(Method):
         return float(self.beta)
 
     def _learning(self, D: int) -> Learning:
-        def random_trials(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
+        def choose(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
+            if self.learn == "search":
+                return structure.search(X, y, model, rng, max_group_size=self.group_size)
             trials = D if self.trials is None else self.trials
             return structure.random_trials(X, y, model, rng, group_size=self.group_size, trials=trials)
 
@@ -127,10 +140,9 @@ class AddGPUCB(Method):
             known = Decomposition(self.groups)
             if known.dim != D:
                 raise DecompositionError(f"groups cover {known.dim} dimensions, the space has {D}")
-            start, choose = known, None
+            start = known
         else:
             start = Decomposition.random(D, self.group_size, np.random.default_rng(0))
-            choose = random_trials if self.learn == "random" else None
-        return Learning(
-            self.kernel, self.fit, start, choose, learned_every(self.n_cyc), explore_until=self.explore_until
-        )
+        fixed = self.groups is not None or self.learn == "none"
+        due = learned_every(self.n_cyc)
+        return Learning(self.kernel, self.fit, start, None if fixed else choose, due, explore_until=self.explore_until)

@@ -14,10 +14,6 @@ from sumbo.kernels import Array
 from sumbo.methods.base import Method, Query, Suggestion
 
 
-class _Wanted(Exception):
-    """Carries the first point whose value is not known out of DIRECT."""
-
-
 @dataclass(frozen=True)
 class Direct(Method):
     """Divide the space into rectangles and refine the promising ones."""
@@ -31,19 +27,21 @@ class Direct(Method):
         worst, usual = (float(finite.min()), float(np.median(finite))) if len(finite) else (0.0, 0.0)
         running = {_key(x) for x in query.pending}
 
+        wanted: list[Array] = []
+
         def value(Z: Array) -> Array:
             key = _key(query.space.snap(Z[0]))
             if key in known:
                 return np.array([known[key] if np.isfinite(known[key]) else worst])
-            if key in running:
-                return np.array([usual])
-            raise _Wanted(Z[0].copy())
+            if key not in running and not wanted:
+                wanted.append(Z[0].copy())
+            return np.array([usual])
 
-        try:
-            maximise.direct(value, query.D, 20 * (query.taken + 10))
-        except _Wanted as wanted:
-            return Suggestion(query.space.snap(wanted.args[0]))
-        # Only a space of few points gets here: DIRECT asks again for what has been answered.
+        # In a discrete space DIRECT asks again for points that are known, so more calls may be needed than are known.
+        for calls in (query.taken + 1, 20 * (query.taken + 10)):
+            maximise.direct(value, query.D, calls, stop=lambda: bool(wanted))
+            if wanted:
+                return Suggestion(query.space.snap(wanted[0]))
         return Suggestion(query.uniform(1)[0])
 
 

@@ -55,6 +55,4 @@ class FullModelMethod(Method):
 
     def _learning(self, D: int) -> Learning:
         whole = Decomposition.whole(D)
-        return Learning(
-            self.kernel, self.fit, whole, None, learned_every(self.n_cyc), explore_until=self.explore_until
-        )
+        return Learning(self.kernel, self.fit, whole, None, learned_every(self.n_cyc), explore_until=self.explore_until)

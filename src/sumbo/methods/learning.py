@@ -90,7 +90,12 @@ def with_pending(model: AdditiveGP, query: Query) -> AdditiveGP:
 
 
 def _learn(
-    X: Array, y: Array, known: AdditiveGP | None, blank: AdditiveGP, learning: Learning, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    known: AdditiveGP | None,
+    blank: AdditiveGP,
+    learning: Learning,
+    rng: np.random.Generator,
 ) -> AdditiveGP:
     model = blank if known is None else known
     if learning.choose is not None:
@@ -136,9 +141,7 @@ def _write_model(model: AdditiveGP, n: int) -> State:
 def _read_model(state: State, blank: AdditiveGP) -> AdditiveGP | None:
     if "groups" not in state:
         return None
-    h = Hyperparameters(
-        np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"])
-    )
+    h = Hyperparameters(np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"]))
     return regrouped(blank, Decomposition(state["groups"])).with_hyperparameters(h)
 
 
@@ -160,4 +163,3 @@ def learned_every(cycle: int) -> Callable[[int, int], bool]:
 def learned_geometrically(share: float, least: int = 1) -> Callable[[int, int], bool]:
     """Learn again once the data have grown by a share: often at first, rarely when it is expensive and changes little."""
     return lambda n, learned_at: n - learned_at >= max(least, int(share * learned_at))
-

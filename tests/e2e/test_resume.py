@@ -1,0 +1,110 @@
+"""Searches that end in one process and go on in another."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import sumbo
+
+# Goes on with a saved search for some evaluations, and saves it again.
+GO_ON = """
+import json, sys
+import numpy as np
+import sumbo
+
+path, evaluations = sys.argv[1], int(sys.argv[2])
+with open(path) as file:
+    opt = sumbo.Optimizer.from_dict(json.load(file))
+for _ in range(evaluations):
+    trial = opt.ask()
+    opt.tell(trial, float(np.cos(3 * trial.x).sum() + trial.x[0] * trial.x[1]))
+with open(path, "w") as file:
+    json.dump(opt.to_dict(), file)
+"""
+
+SPACE = {
+    "a": sumbo.Float(0, 2),
+    "b": sumbo.Float(1e-3, 1, log=True),
+    "n": sumbo.Int(1, 9),
+    "c": sumbo.Categorical(["p", "q", "r"]),
+}
+
+
+def go_on(path, evaluations):
+    subprocess.run([sys.executable, "-W", "error", "-c", GO_ON, str(path), str(evaluations)], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("method", ["auto", "add-gp-ucb"])
+def test_a_search_in_pieces_is_the_search_in_one(method, tmp_path):
+    start = json.dumps(sumbo.Optimizer(SPACE, method, "maximize", seed=11).to_dict())
+    whole, pieces = tmp_path / "whole.json", tmp_path / "pieces.json"
+    whole.write_text(start)
+    pieces.write_text(start)
+    go_on(whole, 19)
+    go_on(pieces, 13)
+    go_on(pieces, 6)
+    a, b = (json.loads(path.read_text()) for path in (whole, pieces))
+    for trial in a["trials"] + b["trials"]:
+        del trial["seconds"]  # the only thing that is not repeated
+    assert a == b
+
+
+def test_a_search_resumed_here_goes_on_as_there(tmp_path):
+    path = tmp_path / "study.json"
+    opt = sumbo.Optimizer(SPACE, "add-gp-ucb", seed=5)
+    opt.observe({"a": 1.0, "b": 0.1, "n": 4, "c": "q"}, 1.5)
+    waiting, lost = opt.ask(2)
+    path.write_text(json.dumps(opt.to_dict()))
+    go_on(path, 11)
+    resumed = sumbo.Optimizer.from_dict(json.loads(path.read_text()))
+    assert [t.state for t in resumed.trials[:3]] == ["done", "running", "running"]
+    resumed.tell(waiting, 0.5)  # trials of the first process, told after two restarts
+    resumed.tell(lost.number, failed=True, reason="the machine was switched off")
+    assert len(resumed.trials) == 14
+    assert resumed.best.value <= 0.5
+    assert resumed.ask().number == 14
+
+
+INTERRUPTED = """
+import json, sys, time
+import sumbo
+
+def f(params):
+    print("evaluating", flush=True)
+    time.sleep(0.05)
+    return params["a"]
+
+space = {"a": sumbo.Float(0, 1)}
+result = sumbo.minimize(f, space, 10_000, method="random", seed=0, progress=False, workers=WORKERS)
+done = [t for t in result.trials if t.state == "done"]
+assert result.interrupted and result.value == min(t.value for t in done), result
+with open(sys.argv[1], "w") as file:
+    json.dump(result.optimizer.to_dict(), file)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_everything_and_the_search_can_go_on(workers, tmp_path):
+    path = tmp_path / "study.json"
+    code = INTERRUPTED.replace("WORKERS", str(workers))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(6):
+        assert process.stdout.readline() == "evaluating\n"
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    opt = sumbo.Optimizer.from_dict(json.loads(path.read_text()))
+    done = [t for t in opt.trials if t.state == "done"]
+    assert len(done) >= 6 - workers
+    assert len(opt.trials) - len(done) <= workers
+    assert opt.ask().number == len(opt.trials) - 1

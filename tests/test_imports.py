@@ -1,0 +1,191 @@
+"""Imports point one way. Reads the source, so that nested imports and those for type checkers count too."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sumbo
+
+SOURCE = Path(sumbo.__file__).parent
+
+# A module may import modules of strictly lower layers only. "" is the package itself, `import sumbo`.
+LAYERS = {
+    "errors": 0,
+    "compiled": 1,
+    "decomposition": 1,
+    "parameters": 1,
+    "regret": 1,
+    "threads": 1,
+    "space": 1.5,
+    "linalg": 2,
+    "kernels": 2,
+    "maximise": 3,
+    "evidence": 3,
+    "paths": 3,
+    "acquisition": 3,
+    "problems.base": 3,
+    "problems.additive": 3.1,
+    "problems.classic": 3.1,
+    "problems": 3.2,
+    "fit": 4,
+    "gp": 5,
+    "structure": 6,
+    "methods.base": 7.0,
+    "methods.learning": 7.1,
+    "methods.search": 7.2,
+    "methods.full": 7.3,
+    "methods.add_gp_ucb": 7.4,
+    "methods.auto": 7.4,
+    "methods.direct": 7.4,
+    "methods.random": 7.4,
+    "methods.cyclic_groups": 7.5,
+    "methods.gp_ei": 7.5,
+    "methods.gp_ucb": 7.5,
+    "methods.rembo": 7.6,
+    "methods.sequential_groups": 7.6,
+    "methods": 7.9,
+    "optimizer": 8,
+    "progress": 9,
+    "run": 10,
+    "": 10.5,
+    "integrations": 11,
+    "report": 11,
+    "demo": 11,
+    "cli": 12,
+}
+
+# Some must not even look at everything below them.
+ONLY = {
+    "errors": set(),
+    "compiled": {"errors"},
+    "decomposition": {"errors"},
+    "maximise": set(),
+    "acquisition": {"errors", "kernels"},
+    "problems.base": {"errors", "regret", "space"},
+    "problems.additive": {"errors", "regret", "space", "problems.base"},
+    "problems.classic": {"errors", "regret", "space", "problems.base"},
+    "problems": {"errors", "problems.base", "problems.additive", "problems.classic"},
+}
+
+
+def name_of(path):
+    """src/sumbo/methods/base.py -> methods.base; a package by its own name."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def layer_of(module):
+    """The layer of a module, or of the nearest package around it that has one and is not split up."""
+    if module in LAYERS:
+        return LAYERS[module]
+    package = module.partition(".")[0]
+    split = any(known.startswith(f"{package}.") for known in LAYERS)
+    return None if split or "." not in module else LAYERS.get(package)
+
+
+def imported(source, module, *, is_package=False):
+    """The sumbo modules that a source imports, without the leading "sumbo."; "" is sumbo itself."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                here = ["sumbo", *filter(None, module.split("."))]
+                here = here[: len(here) - node.level + is_package]
+                base = ".".join([*here, *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                # `from sumbo import kernels` means the module, `from sumbo import minimize` the package
+                found.add(inner if inner.removeprefix("sumbo.") in FILES else base)
+    ours = {name for name in found if name == "sumbo" or name.startswith("sumbo.")}
+    return {name.removeprefix("sumbo").removeprefix(".") for name in ours}
+
+
+def wrong_arrows(module, targets):
+    """Sentences about the imports of a module that are not allowed."""
+    problems = []
+    for target in sorted(targets - {module}):
+        if layer_of(target) is None:
+            problems.append(f"{module} imports {target}, which has no layer: add it to LAYERS in tests/test_imports.py")
+        elif not layer_of(target) < layer_of(module):
+            problems.append(
+                f"{module} (layer {layer_of(module)}) imports {target} (layer {layer_of(target)}), "
+                "which is not below it: move what both need down"
+            )
+        elif module in ONLY and target not in ONLY[module]:
+            problems.append(f"{module} imports {target}; it may import only {sorted(ONLY[module]) or 'nothing'}")
+    return problems
+
+
+@pytest.mark.parametrize("module", FILES, ids=lambda module: module or "sumbo")
+def test_imports_point_down(module):
+    assert layer_of(module) is not None, f"{module} has no layer: add it to LAYERS in tests/test_imports.py"
+    source = FILES[module].read_text(encoding="utf-8")
+    problems = wrong_arrows(module, imported(source, module, is_package=FILES[module].name == "__init__.py"))
+    assert not problems, "\n".join(problems)
+
+
+# --- is the test itself awake? ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import sumbo.gp", {"gp"}),
+        ("import sumbo.gp as g, os", {"gp"}),
+        ("from sumbo.gp import AdditiveGP", {"gp"}),
+        ("from sumbo import kernels, minimize", {"kernels", ""}),
+        ("def f():\n    from sumbo.run import minimize", {"run"}),
+        ("if TYPE_CHECKING:\n    from sumbo.optimizer import Trial", {"optimizer"}),
+        ("try:\n    import sumbo\nexcept ImportError:\n    pass", {""}),
+        ("from .base import Query", {"methods.base"}),
+        ("from . import base", {"methods.base"}),
+        ("from .. import gp", {"gp"}),
+        ("from ..gp import AdditiveGP", {"gp"}),
+        ("import numpy as np, sumbology", set()),
+    ],
+)
+def test_every_way_to_import_is_seen(source, expected):
+    assert imported(source, "methods.search") == expected
+
+
+def test_relative_imports_of_a_package_itself():
+    assert imported("from .base import Query", "methods", is_package=True) == {"methods.base"}
+
+
+def test_wrong_arrows_are_reported():
+    assert wrong_arrows("gp", {"kernels", "fit"}) == []
+    assert "is not below it" in wrong_arrows("kernels", {"gp"})[0]
+    assert "is not below it" in wrong_arrows("linalg", {"kernels"})[0]  # the same layer
+    assert "may import only nothing" in wrong_arrows("maximise", {"errors"})[0]
+    assert "add it to LAYERS" in wrong_arrows("gp", {"brand_new"})[0]
+    assert "is not below it" in wrong_arrows("optimizer", {""})[0]
+
+
+def test_new_modules_need_a_layer():
+    assert layer_of("brand_new") is None
+    assert layer_of("methods.brand_new") is None
+    assert layer_of("integrations.optuna") == LAYERS["integrations"]
+
+
+# --- quick to import ----------------------------------------------------------------------------------------
+
+
+def test_importing_sumbo_imports_nothing_heavy():
+    code = "import sys, sumbo; print(*{'numpy', 'scipy', 'numba', 'rich', 'llvmlite'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == ""
+    assert result.stderr == ""
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="module 'sumbo' has no attribute 'minimise'"):
+        _ = sumbo.minimise

@@ -1,0 +1,252 @@
+"""How methods get their model: standardised values, and caches that change speed but never values."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sumbo import Optimizer, Space
+from sumbo.decomposition import Decomposition
+from sumbo.fit import FitSettings
+from sumbo.methods.base import Deadline, Query
+from sumbo.methods.learning import (
+    Learning,
+    current_model,
+    learned_every,
+    learned_geometrically,
+    observed_values,
+    standardise,
+    with_pending,
+)
+
+# --- standardise --------------------------------------------------------------------------------------------
+
+
+def test_standardised_values_have_mean_0_and_deviation_1():
+    y = np.random.default_rng(0).normal(3.0, 7.0, 50)
+    s = standardise(y)
+    assert s.mean() == pytest.approx(0.0, abs=1e-12)
+    assert s.std() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(s, (y - y.mean()) / y.std(), rtol=1e-10)
+    assert np.array_equal(np.argsort(s), np.argsort(y))
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1e308, 1e-308, 5e-324, 1.0])
+def test_any_magnitude_is_as_good_as_another(scale):
+    y = np.array([1.0, -1.0, 1.0, -1.0]) * scale
+    assert standardise(y).tolist() == [1.0, -1.0, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("power", [-900, -40, -1, 1, 3, 900])
+def test_other_units_by_a_power_of_two_give_the_same_bits(power):
+    y = np.random.default_rng(1).normal(2.0, 1.0, 31)
+    assert standardise(np.ldexp(y, power)).tobytes() == standardise(y).tobytes()
+
+
+def test_the_sign_is_kept_exactly():
+    y = np.random.default_rng(2).normal(size=31)
+    assert standardise(-y).tolist() == (-standardise(y)).tolist()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.7, 1e300, 1e-300, 0.1])
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_constants_become_zeros(value, n):
+    assert standardise(np.full(n, value)).tolist() == [0.0] * n
+
+
+def test_no_values_stay_no_values():
+    assert standardise(np.empty(0)).shape == (0,)
+
+
+def test_standardise_leaves_its_argument_alone():
+    y = np.array([1.0, 2.0, 4.0])
+    standardise(y)
+    assert y.tolist() == [1.0, 2.0, 4.0]
+
+
+# --- queries made by hand -----------------------------------------------------------------------------------
+
+
+def query(X, y, **changes):
+    D = X.shape[1]
+    made = Query(
+        space=Space.from_bounds([(0.0, 1.0)] * D),
+        X=X,
+        y=y,
+        pending=np.empty((0, D)),
+        notes=[None] * len(y),
+        pending_notes=[],
+        number=len(y),
+        rng=np.random.default_rng(0),
+        study_rng=np.random.default_rng(1),
+    )
+    return replace(made, **changes)
+
+
+def data(n, D=3, seed=0):
+    X = np.random.default_rng(seed).random((n, D))
+    return X, np.sin(5.0 * X).sum(axis=1)
+
+
+def learning(due, D=3, **changes):
+    settings = FitSettings(starts=1, evaluations=20)
+    return replace(Learning("matern52", settings, Decomposition.whole(D), None, due), **changes)
+
+
+def same_model(a, b):
+    grid = np.random.default_rng(9).random((20, a.decomposition.dim))
+    return a.decomposition == b.decomposition and all(
+        p.tobytes() == q.tobytes() for p, q in zip(a.posterior(grid), b.posterior(grid), strict=True)
+    )
+
+
+def test_a_failed_point_counts_as_the_worst():
+    X, y = data(4)
+    y[2] = math.nan
+    values = observed_values(query(X, y))
+    assert values[2] == values.min()
+    assert np.isfinite(values).all()
+
+
+def test_where_all_failed_there_is_nothing_to_learn():
+    X, _ = data(3)
+    assert observed_values(query(X, np.full(3, math.nan))).tolist() == [0.0] * 3
+
+
+# --- when ---------------------------------------------------------------------------------------------------
+
+
+def test_learned_every():
+    due = learned_every(5)
+    assert [n for n in range(10, 30) if due(n, 10)] == list(range(15, 30))
+
+
+def test_learned_geometrically():
+    due = learned_geometrically(0.1, 2)
+    assert not due(11, 10)
+    assert due(12, 10)
+    assert not due(109, 100)
+    assert due(110, 100)
+
+
+def test_hyperparameters_are_kept_until_learning_is_due():
+    X, y = data(12)
+    first, state = current_model(query(X[:8], y[:8]), learning(learned_every(3)))
+    second, kept = current_model(query(X[:10], y[:10], state=state), learning(learned_every(3)))
+    assert kept == state
+    assert second.lengthscales.tolist() == first.lengthscales.tolist()
+    third, changed = current_model(query(X[:11], y[:11], state=state), learning(learned_every(3)))
+    assert changed["learned_at"] == 11
+    assert third.n == 11
+
+
+def test_learning_is_put_off_when_a_deadline_is_near():
+    X, y = data(12)
+    _, state = current_model(query(X[:8], y[:8]), learning(learned_every(1)))
+    model, kept = current_model(query(X, y, state=state, deadline=Deadline.after(0.0)), learning(learned_every(1)))
+    assert kept == state
+    assert model.n == 12
+
+
+def test_the_search_spreads_out_until_there_are_enough_points():
+    X, y = data(6)
+    model, state = current_model(query(X, y), learning(learned_every(3), explore_until=10))
+    assert set(model.lengthscales.tolist()) == {1e-5}
+    assert state == {}
+    model, state = current_model(query(*data(10)), learning(learned_every(3), explore_until=10))
+    assert model.lengthscales.min() > 1e-4
+
+
+def test_the_state_is_json():
+    _, state = current_model(query(*data(8)), learning(learned_every(3)))
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_the_groups_chosen_are_those_of_the_model():
+    wanted = Decomposition([(0,), (1, 2)])
+    seen = []
+
+    def choose(X, y, model, rng):
+        seen.append((X.shape, y.shape, model.n, rng.random()))
+        return wanted
+
+    model, state = current_model(query(*data(9)), learning(learned_every(3), choose=choose))
+    assert model.decomposition == wanted
+    assert state["groups"] == [[0], [1, 2]]
+    assert seen[0][:3] == ((9, 3), (9,), 9)
+
+
+# --- caches -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learned_at", [1, 5, 8])
+def test_a_model_grown_in_the_cache_is_the_one_rebuilt_from_the_state(learned_at):
+    X, y = data(20)
+    plan = learning(learned_every(100))
+    cache, state = current_model(query(X[:learned_at], y[:learned_at]), plan)
+    for n in range(learned_at + 1, 21):
+        q = query(X[:n], y[:n], state=json.loads(json.dumps(state)))
+        cache, _ = current_model(replace(q, cache=cache), plan)
+        rebuilt, _ = current_model(q, plan)
+        assert same_model(cache, rebuilt)
+
+
+def test_a_cache_of_other_data_is_not_used():
+    X, y = data(15)
+    plan = learning(learned_every(100))
+    _, state = current_model(query(X[:8], y[:8]), plan)
+    other, _ = current_model(query(X[::-1], y[::-1], state=state), plan)
+    longer, _ = current_model(query(X, y, state=state), plan)
+    right, _ = current_model(query(X[:12], y[:12], state=state), plan)
+    regrouped, _ = current_model(query(X[:12], y[:12]), learning(learned_every(100), start=Decomposition.apart(3)))
+    for cache in (other, longer, regrouped):
+        again, _ = current_model(query(X[:12], y[:12], state=state, cache=cache), plan)
+        assert same_model(again, right)
+
+
+def test_a_late_change_of_an_early_value_is_seen():
+    # A failed point counts as the worst value, which every new value may change.
+    X, y = data(10)
+    y[3] = math.nan
+    y[9] = -50.0
+    plan = learning(learned_every(100))
+    cache, state = current_model(query(X[:9], y[:9]), plan)
+    again, _ = current_model(query(X, y, state=state, cache=cache), plan)
+    rebuilt, _ = current_model(query(X, y, state=state), plan)
+    assert same_model(again, rebuilt)
+    assert again.y[3] == again.y[9] == again.y.min()
+
+
+def test_running_points_change_the_uncertainty_but_not_the_mean():
+    X, y = data(10)
+    model, _ = current_model(query(X, y), learning(learned_every(3)))
+    point = np.array([[0.11, 0.93, 0.4]])
+    both = with_pending(model, query(X, y, pending=point))
+    assert with_pending(model, query(X, y)) is model
+    assert both.posterior(point)[0] == pytest.approx(model.posterior(point)[0], abs=1e-6)
+    assert both.posterior(point)[1] < model.posterior(point)[1]
+
+
+@pytest.mark.parametrize("method", ["auto", "add-gp-ucb"])
+def test_suggestions_do_not_depend_on_the_cache(method):
+    def value(trial):
+        return float(np.cos(4.0 * trial.x).sum())
+
+    warm = Optimizer([(0.0, 1.0)] * 4, method, seed=5)
+    for _ in range(18):
+        cold = Optimizer.from_dict(json.loads(json.dumps(warm.to_dict())))
+        trial = warm.ask()
+        assert cold.ask().x.tobytes() == trial.x.tobytes()
+        warm.tell(trial, value(trial))
+
+
+def test_looking_at_the_model_does_not_change_the_search():
+    plain, watched = (Optimizer([(0.0, 1.0)] * 3, "auto", seed=2) for _ in range(2))
+    for _ in range(15):
+        _ = watched.model, watched.decomposition, watched.best
+        a, b = plain.ask(), watched.ask()
+        assert a.x.tobytes() == b.x.tobytes()
+        plain.tell(a, float(a.x.sum()))
+        watched.tell(b, float(b.x.sum()))
