@@ -384,7 +384,6 @@ def test_conditioning_on_nothing_is_the_prior(capfd):
     np.testing.assert_allclose(empty.posterior(Z), gp.posterior(Z))
     np.testing.assert_allclose(empty.group_moments(Z).variance, gp.group_moments(Z).variance)
     np.testing.assert_allclose(gp.fit(np.empty((0, 5)), []).posterior(Z), gp.posterior(Z))
-    assert empty.log_marginal_likelihood() == 0
     assert "".join(capfd.readouterr()) == ""  # LAPACK has nothing to complain of
 
 

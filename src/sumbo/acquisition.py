@@ -68,8 +68,8 @@ def log_expected_improvement(incumbent: float) -> Acquisition:
 def log_improvement(u: Array) -> Array:
     """log(phi(u) + u Phi(u)) with full relative accuracy for every u.
 
-    Above -1 as written. Below, phi(u) (1 - |u| R) with R = Phi(u)/phi(u) the Mills ratio by erfcx; where 1 - |u| R loses
-    its digits, under -1e5, its asymptotic value 1/u^2.
+    Above -1 as written. Below, phi(u) (1 - |u| R) with R = Phi(u)/phi(u) the Mills ratio by erfcx; under -1e5, where
+    1 - |u| R loses its digits, its asymptotic value 1/u^2.
     """
     u = np.asarray(u, dtype=float)
     log_phi = -0.5 * u * u - _LOG_SQRT_2PI

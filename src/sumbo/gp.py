@@ -7,7 +7,7 @@ With K = sum_j K_j + noise I = L L^T and alpha = K^-1 y, shared by all groups:
     mu(x)        = sum_j mu_j(x_j)
     sigma^2(x)   = k(x, x) - k(x, X) K^-1 k(X, x)                           k = sum_j k_j
 
-The components are correlated once they have seen data, so sigma^2 is not the sum of the sigma_j^2; it can be far smaller.
+The components are correlated once they have seen data: sigma^2 is not the sum of the sigma_j^2, and often far smaller.
 
 | symbol | shape    | meaning                                                |
 |--------|----------|--------------------------------------------------------|
@@ -195,10 +195,8 @@ class AdditiveGP:
         The mean stays as it is and the uncertainty shrinks near them, in each component too.
         """
         model = self
-        rows, _ = self._checked(
-            np.empty((0, self.decomposition.dim)) if np.size(X) == 0 else np.atleast_2d(_numbers(X))
-        )
-        for x in rows:
+        points = np.atleast_2d(_numbers(X))
+        for x in self._checked(points)[0] if points.size else ():
             model = model.append(x, float(model.posterior([x])[0][0]))
         return model
 
@@ -236,10 +234,8 @@ class AdditiveGP:
         return self._explained(ZT, k, prior, self.terms)
 
     def log_marginal_likelihood(self) -> float:
-        """log p(y | X) under the present hyperparameters; 0 before there are data."""
-        if self._data is None:
-            return 0.0
-        data = self._data
+        """log p(y | X) under the present hyperparameters."""
+        data = self._observed()
         return float(-0.5 * (data.y @ data.alpha) - 0.5 * data.factor.log_determinant() - 0.5 * self.n * LOG_2PI)
 
     def evidence_gradient(self) -> tuple[Array, Array, float]:

@@ -76,7 +76,7 @@ class Factor:
 
 
 def cholesky(K: Array) -> Factor:
-    """Factor of K, with the least jitter of 0, 1e-12, 1e-11, ... times the mean diagonal that makes it positive definite.
+    """Factor of K, with the least jitter of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough.
 
     K is left as it is. A matrix that is symmetric and finite always has a factor: once the jitter outweighs the
     rest, it is diagonally dominant.

@@ -157,7 +157,7 @@ class Optimizer:
             reason: why, for whoever reads the history.
 
         Raises:
-            TellError: the trial is unknown or has been told, or the value is not a single real number. Nothing is changed.
+            TellError: the trial is unknown or told already, or the value is not a single real number. Nothing changes.
         """
         number = self._checked_number(trial)
         self._record(number, *_outcome(value, failed, reason))
@@ -229,7 +229,7 @@ class Optimizer:
 
     @property
     def model(self) -> AdditiveGP | None:
-        """The model of all values told: on the unit cube, values standardised, larger is better. None where there is none."""
+        """The model of all values told, if there is one: on the unit cube, values standardised, larger is better."""
         with one_thread():
             return self.method.model(self._query(len(self._trials), Deadline()))
 

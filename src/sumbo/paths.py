@@ -4,8 +4,8 @@ A draw of the posterior is a draw of the prior, corrected by what it got wrong a
 
     f_j(z) = g_j(z) + k_j(z, X) K^-1 (y - g(X) - eps),    g_j ~ GP(0, k_j) by random Fourier features
 
-The correction splits by group as the prior does, so f is a sum of functions of the groups, exactly; its maximiser can be
-found group by group.
+The correction splits by group as the prior does, so f is a sum of functions of the groups, exactly; its maximiser can
+be found group by group.
 
 | symbol | shape     | meaning                                                        |
 |--------|-----------|----------------------------------------------------------------|

@@ -130,8 +130,9 @@ def _run(
             if pool is not None and executor is None:
                 pool.shutdown(wait=False, cancel_futures=True)
     best = opt.best
-    found = (None, None, None) if best is None else (best.value, best.params, best.x)
-    return Result(*found, opt.trials, opt, stopped)
+    if best is None:
+        return Result(None, None, None, opt.trials, opt, stopped)
+    return Result(best.value, best.params, best.x, opt.trials, opt, stopped)
 
 
 @contextmanager

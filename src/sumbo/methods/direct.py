@@ -1,7 +1,7 @@
 """DIRECT on the objective itself, one question at a time.
 
-DIRECT wants to call the objective, we want to be asked. Being deterministic, it can be run again from its beginning with
-the values that are known, up to the first point whose value is not: that is the next suggestion.
+DIRECT wants to call the objective, we want to be asked. Being deterministic, it can be run again from its beginning
+with the values that are known, up to the first point whose value is not: that is the next suggestion.
 """
 
 from dataclasses import dataclass

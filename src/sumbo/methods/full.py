@@ -1,4 +1,4 @@
-"""What GP-UCB and GP-EI share: one model over all dimensions, one acquisition of it, one maximisation in D dimensions."""
+"""What GP-UCB and GP-EI share: one model over all dimensions, and one acquisition maximised over all of them."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

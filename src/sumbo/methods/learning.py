@@ -1,8 +1,8 @@
 """How methods get their model: standardise, learn now and then, update in between.
 
-The model is a function of (history, state), where the state holds hyperparameters, groups and the number of observations
-at which they were learned. The covariance is factorised at that number and grows by a row for every later one, so a model
-found in the cache and one rebuilt from a saved state are the same to the last bit.
+The model is a function of (history, state), where the state holds hyperparameters, groups and the number of
+observations at which they were learned. The covariance is factorised at that number and grows by a row for every later
+one, so a model found in the cache and one rebuilt from a saved state are the same to the last bit.
 
 | symbol | shape  | meaning                                                     |
 |--------|--------|-------------------------------------------------------------|
@@ -161,5 +161,5 @@ def learned_every(cycle: int) -> Callable[[int, int], bool]:
 
 
 def learned_geometrically(share: float, least: int = 1) -> Callable[[int, int], bool]:
-    """Learn again once the data have grown by a share: often at first, rarely when it is expensive and changes little."""
+    """Learn again once the data have grown by a share: often at first, rarely when it costs much and brings little."""
     return lambda n, learned_at: n - learned_at >= max(least, int(share * learned_at))
