@@ -106,7 +106,7 @@ def test_ask_for_one_in_a_list():
 @pytest.mark.parametrize("n", [0, -1, 1.5, "3", [2], math.nan])
 def test_ask_takes_a_whole_number(n):
     opt = Optimizer(BOX, seed=0)
-    with unchanged(opt), pytest.raises(SettingError, match=r"ask\(n\) takes a whole number from 1 up; got "):
+    with unchanged(opt), pytest.raises(SettingError, match="n must be a whole number from 1 up; got "):
         opt.ask(n)
 
 

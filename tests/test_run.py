@@ -153,7 +153,7 @@ def test_the_callback_sees_every_trial():
     seen = []
 
     def callback(opt, trial):
-        assert opt.trials[trial.number] is trial
+        assert opt.trials[trial.number] == trial
         seen.append((trial.number, trial.state))
 
     def f(x):

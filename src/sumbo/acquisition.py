@@ -10,10 +10,11 @@ An acquisition turns posterior moments into a value and its partial derivatives 
 """
 
 import math
+import numbers
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, ndtr
 
 from sumbo.errors import SettingError
 from sumbo.kernels import Array
@@ -56,34 +57,43 @@ def log_expected_improvement(incumbent: float) -> Acquisition:
 
     def acquisition(mu: Array, s2: Array) -> Partials:
         sigma = np.sqrt(s2)
-        u = (mu - incumbent) / sigma
-        log_h = log_improvement(u)
-        by_mu = np.exp(log_ndtr(u) - log_h) / sigma  # EI' by mean is Phi(u)
-        by_sigma = np.exp(-0.5 * u * u - _LOG_SQRT_2PI - log_h) / sigma  # and by sigma it is phi(u)
-        return np.log(sigma) + log_h, by_mu, by_sigma / (2.0 * sigma)
+        log_h, by_u, phi_over_h = log_improvement((mu - incumbent) / sigma)
+        # EI = sigma h(u) has derivatives Phi(u) by the mean and phi(u) by sigma.
+        return np.log(sigma) + log_h, by_u / sigma, phi_over_h / (2.0 * s2)
 
     return acquisition
 
 
-def log_improvement(u: Array) -> Array:
-    """log(phi(u) + u Phi(u)) with full relative accuracy for every u.
+def log_improvement(u: Array) -> Partials:
+    """log h(u), Phi(u)/h(u) = d log h / du and phi(u)/h(u), where h(u) = phi(u) + u Phi(u), accurate for every u.
 
-    Above -1 as written. Below, phi(u) (1 - |u| R) with R = Phi(u)/phi(u) the Mills ratio by erfcx; under -1e5, where
-    1 - |u| R loses its digits, its asymptotic value 1/u^2.
+    Above -1 as written. Below, h = phi q with q = 1 - |u| R and R = Phi(u)/phi(u) the Mills ratio by erfcx; under -1e3,
+    where q loses its digits, by its asymptotic series.
     """
     u = np.asarray(u, dtype=float)
-    log_phi = -0.5 * u * u - _LOG_SQRT_2PI
     near = np.maximum(u, -1.0)
-    above = np.log(np.exp(-0.5 * near * near - _LOG_SQRT_2PI) + near * np.exp(log_ndtr(near)))
+    phi, Phi = np.exp(-0.5 * near * near - _LOG_SQRT_2PI), ndtr(near)
+    h = phi + near * Phi
     far = np.minimum(u, -1.0)
     mills = math.sqrt(math.pi / 2.0) * erfcx(-far / math.sqrt(2.0))
-    middle = np.log(np.maximum(1.0 + far * mills, 1e-300))
-    tail = -2.0 * np.log(-far)
-    return np.where(u > -1.0, above, log_phi + np.where(far < -1e5, tail, middle))
+    inverse = 1.0 / np.square(far)
+    q = np.where(far < -1e3, inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse)), 1.0 + far * mills)
+    above = u > -1.0
+    log_h = np.where(above, np.log(h), -0.5 * far * far - _LOG_SQRT_2PI + np.log(q))
+    return log_h, np.where(above, Phi / h, mills / q), np.where(above, phi / h, 1.0 / q)
 
 
 def check_beta(beta: str | float) -> None:
     """Raise a SettingError unless beta is "practical", "theorem" or a number that is not negative."""
-    named = beta in ("practical", "theorem") if isinstance(beta, str) else math.isfinite(beta) and beta >= 0.0
-    if not named:
+    if isinstance(beta, str):
+        valid = beta in ("practical", "theorem")
+    else:
+        valid = isinstance(beta, numbers.Real) and math.isfinite(beta) and beta >= 0.0
+    if not valid:
         raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
+
+
+def check_delta(delta: float) -> None:
+    """Raise a SettingError unless delta is a probability."""
+    if not isinstance(delta, numbers.Real) or not 0.0 < delta < 1.0:
+        raise SettingError(f"delta must be between 0 and 1; got {delta!r}")

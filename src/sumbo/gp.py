@@ -279,9 +279,8 @@ class AdditiveGP:
         return self._data
 
     def _checked(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Array, Array]:
-        X = _numbers(X)
-        y = np.zeros(len(X)) if y is None else _numbers(y).copy()
-        D = self.decomposition.dim
+        X, D = _numbers(X), self.decomposition.dim
+        y = np.zeros(X.shape[:1]) if y is None else _numbers(y).copy()
         if X.ndim != 2 or X.shape[1] != D:
             raise DataError(f"points must have shape (n, {D}), one row per point; got {X.shape}")
         if y.shape != (len(X),):

@@ -42,16 +42,22 @@ def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = ne
             best_x, best_value = x.copy(), v
         return -v
 
-    # vol_tol 0: by default SciPy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each
+    # Tolerances 0: by default SciPy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each.
     optimize.direct(
-        negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1), maxiter=10**4, vol_tol=0.0, locally_biased=False
+        negative,
+        [(0.0, 1.0)] * dim,
+        maxfun=max(budget, 1),
+        maxiter=10**4,
+        vol_tol=0.0,
+        len_tol=0.0,
+        locally_biased=False,
     )
     return best_x, best_value
 
 
 def best_of(value: Value, candidates: Array) -> tuple[Array, float]:
-    """The best of given candidates."""
-    values = value(candidates)
+    """The best of given candidates; NaN is never the best."""
+    values = np.nan_to_num(value(candidates), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
     best = int(np.argmax(values))
     return candidates[best], float(values[best])
 

@@ -1,23 +1,26 @@
 """Ask for points, tell their values. The only mutable object: history, pending trials, method state, and the sign."""
 
+import copy
 import math
 import numbers
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from sumbo import methods
 from sumbo.decomposition import Decomposition
-from sumbo.errors import SettingError, SpaceError, StateError, TellError
+from sumbo.errors import SettingError, StateError, TellError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
-from sumbo.methods import Deadline, Method, Query
+from sumbo.methods import Deadline, Method, Query, check_count
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.threads import on_one_thread, one_thread
+
+_TRIES = 100  # at finding a point that has not been asked before
 
 FORMAT = 1  # of `to_dict`; raised when a reader of older sumbo would misunderstand
 
@@ -29,7 +32,7 @@ class Trial:
     Attributes:
         number: 0, 1, 2, ... in the order of asking.
         params: the point by parameter name.
-        x: the point as an array in the space's order and units; a category as its index.
+        x: the point as a read-only array in the space's order and units; a category as its index.
         value: what was told, None as long as nothing was or if it failed.
         state: "running", "done" or "failed".
         reason: why it failed, in words.
@@ -38,7 +41,7 @@ class Trial:
 
     number: int
     params: dict[str, Any]
-    x: Array
+    x: Array = field(compare=False)
     value: float | None = None
     state: Literal["running", "done", "failed"] = "running"
     reason: str | None = None
@@ -79,8 +82,9 @@ class Optimizer:
         check_direction(direction)
         self.space = Space.coerce(space)
         self.method = methods.resolve(method)
+        self.method.check(self.space)
         self.direction: Direction = direction
-        self.budget = budget
+        self.budget = None if budget is None else check_count("budget", budget)
         self.seed = _checked_seed(seed)
         self._trials: list[Trial] = []
         self._units: list[Array] = []  # unit-cube points, by trial number
@@ -108,10 +112,8 @@ class Optimizer:
             raise SettingError(f"deadline must be a positive number of seconds; got {deadline!r}")
         if n is None:
             return self._ask_one(Deadline.after(deadline))
-        if not isinstance(n, numbers.Integral) or n < 1:
-            raise SettingError(f"ask(n) takes a whole number from 1 up; got {n!r}")
-        until = Deadline.after(deadline)
-        return [self._ask_one(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(int(n))]
+        n, until = check_count("n", n), Deadline.after(deadline)
+        return [self._ask_one(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(n)]
 
     @on_one_thread
     def _ask_one(self, deadline: Deadline) -> Trial:
@@ -122,7 +124,7 @@ class Optimizer:
         self._cache = answer.cache if answer.cache is not None else self._cache
         trial = self._add(params, unit, answer.note)
         self._asked_at[trial.number] = time.monotonic()
-        return trial
+        return _copy(trial)
 
     def _unseen(self, point: Array, query: Query) -> tuple[dict[str, Any], Array]:
         """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one."""
@@ -130,12 +132,12 @@ class Optimizer:
         exhausted = self.space.size is not None and len(seen) >= self.space.size
         params = dict(self.space.from_unit(point))
         unit = self.space.to_unit(params)
-        spread = 1e-3
-        while unit.tobytes() in seen and not exhausted:
+        for spread in () if exhausted else np.geomspace(1e-3, 1.0, _TRIES):
+            if unit.tobytes() not in seen:
+                break
             shifted = point + spread * query.rng.standard_normal(self.space.dim)
-            params = dict(self.space.from_unit(shifted if spread < 1.0 else query.rng.random(self.space.dim)))
+            params = dict(self.space.from_unit(shifted if spread < 0.5 else query.rng.random(self.space.dim)))
             unit = self.space.to_unit(params)
-            spread *= 1.3
         return params, unit
 
     # --- telling -----------------------------------------------------------------------------------------------
@@ -181,14 +183,16 @@ class Optimizer:
         outcome = _outcome(value, failed, reason)
         trial = self._add(self._plain(own), unit, None)
         self._record(trial.number, *outcome)
-        return self._trials[trial.number]
+        return _copy(self._trials[trial.number])
 
     def _plain(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The same values in the space's order and as plain Python types, digits unchanged."""
         return dict(self.space.from_array(self.space.array(params)))
 
     def _add(self, params: dict[str, Any], unit: Array, note: Any) -> Trial:
-        trial = Trial(len(self._trials), params, self.space.array(params))
+        x = self.space.array(params)
+        x.flags.writeable = False
+        trial = Trial(len(self._trials), params, x)
         self._trials.append(trial)
         self._units.append(unit)
         self._notes.append(note)
@@ -208,7 +212,7 @@ class Optimizer:
         if not 0 <= number < len(self._trials):
             known = f"0 to {len(self._trials) - 1}" if self._trials else "none yet"
             raise TellError(f"there is no trial {number} (known: {known}); use observe for points of your own")
-        if isinstance(trial, Trial) and trial.params != self._trials[int(number)].params:
+        if isinstance(trial, Trial) and not np.array_equal(trial.x, self._trials[int(number)].x):
             raise TellError(f"trial {number} here has other parameters: it was asked of another optimizer")
         if self._trials[int(number)].state != "running":
             raise TellError(f"trial {number} has been told already; use observe to add another value for its point")
@@ -219,13 +223,15 @@ class Optimizer:
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials by number: running, done and failed ones."""
-        return tuple(self._trials)
+        return tuple(map(_copy, self._trials))
 
     @property
     def best(self) -> Trial | None:
         """The trial with the best value told so far; None before the first."""
         done = [trial for trial in self._trials if trial.value is not None]
-        return min(done, key=lambda trial: self._sign * -trial.value) if done else None  # type: ignore[operator]
+        if not done:
+            return None
+        return _copy(min(done, key=lambda trial: self._sign * -trial.value))  # type: ignore[operator]
 
     @property
     def model(self) -> AdditiveGP | None:
@@ -276,16 +282,16 @@ class Optimizer:
             "direction": self.direction,
             "seed": self.seed,
             "budget": self.budget,
-            "state": self._state,
+            "state": copy.deepcopy(self._state),
             "told": list(self._told),
             "trials": [
                 {
-                    "params": trial.params,
+                    "params": dict(trial.params),
                     "value": trial.value,
                     "state": trial.state,
                     "reason": trial.reason,
                     "seconds": trial.seconds,
-                    "note": note,
+                    "note": copy.deepcopy(note),
                 }
                 for trial, note in zip(self._trials, self._notes, strict=True)
             ],
@@ -306,11 +312,13 @@ class Optimizer:
             if not isinstance(method, Method):
                 raise StateError(f"method: {data['method']['type']} is not a method")
             opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
-            opt._state = dict(data["state"])
+            opt._state = copy.deepcopy(dict(data["state"]))
             for i, entry in enumerate(data["trials"]):
                 opt._restore(i, entry)
             opt._restore_order(list(data["told"]))
-        except (KeyError, TypeError, AttributeError, SpaceError, SettingError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, StateError):
+                raise
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StateError(f"the saved state cannot be read: {what}") from None
         return opt
@@ -326,13 +334,23 @@ class Optimizer:
 
     def _restore_order(self, told: list[int]) -> None:
         finished = [trial.number for trial in self._trials if trial.state != "running"]
-        if sorted(told) != finished:
+        if any(type(number) is not int for number in told) or sorted(told) != finished:
             raise StateError("the order of tells does not name every finished trial once")
         self._told = told
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return False
+
+
+def _copy(trial: Trial) -> Trial:
+    """A trial to give away: whatever becomes of its dict, the history keeps its own."""
+    return replace(trial, params=dict(trial.params))
 
 
 def _outcome(value: Any, failed: bool, reason: str | None) -> tuple[float | None, str | None]:

@@ -1,15 +1,13 @@
 """minimize and maximize: the loop that asks, evaluates and tells."""
 
-import numbers
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 from sumbo.errors import ObjectiveError, SettingError
 from sumbo.kernels import Array
-from sumbo.methods import Method
+from sumbo.methods import Method, check_count
 from sumbo.optimizer import Optimizer, Trial
 from sumbo.progress import Progress
 from sumbo.regret import Direction
@@ -109,17 +107,15 @@ def _run(
     callback: Callback | None,
     progress: bool,
 ) -> Result:
-    for name, number in (("budget", budget), ("workers", workers)):
-        if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
-            raise SettingError(f"{name} must be a whole number from 1 up; got {number!r}")
+    budget, workers = check_count("budget", budget), check_count("workers", workers)
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
-    by_name = isinstance(space, Space | dict)
-    opt = Optimizer(space, method, direction, seed, budget=int(budget))
+    by_name = isinstance(space, Space | Mapping)
+    opt = Optimizer(space, method, direction, seed, budget=budget)
     stopped = False
-    with Progress(int(budget), enabled=progress) as bar, _executor(executor, workers) as pool:
+    with Progress(budget, enabled=progress) as bar, _Pool(executor, workers) as pool:
         try:
-            for trial in _evaluated(f, opt, int(budget), workers, pool, by_name=by_name):
+            for trial in _evaluated(f, opt, budget, pool, by_name=by_name):
                 bar.update(opt.best, trial)
                 _give_up_if_hopeless(opt)
                 if callback is not None and callback(opt, trial) is True:
@@ -127,42 +123,69 @@ def _run(
                     break
         except KeyboardInterrupt:
             stopped = True
-            if pool is not None and executor is None:
-                pool.shutdown(wait=False, cancel_futures=True)
+            pool.abandon()
     best = opt.best
     if best is None:
         return Result(None, None, None, opt.trials, opt, stopped)
     return Result(best.value, best.params, best.x, opt.trials, opt, stopped)
 
 
-@contextmanager
-def _executor(executor: Executor | None, workers: int) -> Iterator[Executor | None]:
-    """The user's executor as it is; processes for several workers; nothing for one."""
-    if executor is not None or workers == 1:
-        yield executor
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield pool
+class _Pool:
+    """Where evaluations run: here, in our own processes, replaced when they die, or in the user's executor."""
+
+    def __init__(self, executor: Executor | None, workers: int) -> None:
+        self.workers = workers
+        self.inline = executor is None and workers == 1
+        self._given = executor
+        self._own: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> "_Pool":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._own is not None:
+            self._own.shutdown(cancel_futures=True)
+
+    def submit(self, f: Objective, point: Any) -> Future[Any]:
+        if self._given is not None:
+            return self._given.submit(_call, f, point)
+        if self._own is None:
+            self._own = ProcessPoolExecutor(self.workers)
+        try:
+            return self._own.submit(_call, f, point)
+        except BrokenExecutor:  # a worker was killed, which ends its pool
+            self._own.shutdown(wait=False)
+            self._own = ProcessPoolExecutor(self.workers)
+            return self._own.submit(_call, f, point)
+
+    def abandon(self) -> None:
+        """Do not wait for what still runs."""
+        if self._own is not None:
+            self._own.shutdown(wait=False, cancel_futures=True)
+            self._own = None
 
 
-def _evaluated(
-    f: Objective, opt: Optimizer, budget: int, workers: int, pool: Executor | None, *, by_name: bool
-) -> Iterator[Trial]:
+def _evaluated(f: Objective, opt: Optimizer, budget: int, pool: _Pool, *, by_name: bool) -> Iterator[Trial]:
     """Trials as they finish. A worker that is free gets its next point while the others still run."""
-    if pool is None:
+    if pool.inline:
         for _ in range(budget):
             trial = opt.ask()
-            yield _told(opt, trial, *_call(f, trial.params if by_name else trial.x))
+            yield _told(opt, trial, *_call(f, _argument(trial, by_name)))
         return
     running: dict[Future[Any], Trial] = {}
     while len(opt.trials) < budget or running:
-        while len(running) < workers and len(opt.trials) < budget:
+        while len(running) < pool.workers and len(opt.trials) < budget:
             trial = opt.ask()
-            running[pool.submit(_call, f, trial.params if by_name else trial.x)] = trial
+            running[pool.submit(f, _argument(trial, by_name))] = trial
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             trial = running.pop(future)
             error = future.exception()
             yield _told(opt, trial, *(future.result() if error is None else (None, _described(error))))
+
+
+def _argument(trial: Trial, by_name: bool) -> Any:
+    """What the objective is called with: its own copy, to do with as it likes."""
+    return dict(trial.params) if by_name else trial.x.copy()
 
 
 def _call(f: Objective, point: Any) -> tuple[Any, str | None]:

@@ -8,7 +8,7 @@ from sumbo.errors import SettingError, StateError, SumboError
 from sumbo.fit import FitSettings
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
-from sumbo.methods.base import Deadline, Method, Query, Suggestion
+from sumbo.methods.base import Deadline, Method, Query, Suggestion, check_count
 from sumbo.methods.cyclic_groups import CyclicGroups
 from sumbo.methods.direct import Direct
 from sumbo.methods.gp_ei import GPEI
@@ -95,6 +95,7 @@ __all__ = [
     "Random",
     "SequentialGroups",
     "Suggestion",
+    "check_count",
     "method_from_dict",
     "method_to_dict",
     "resolve",

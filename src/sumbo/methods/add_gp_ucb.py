@@ -15,13 +15,13 @@ import numpy as np
 
 from sumbo import acquisition, structure
 from sumbo.decomposition import Decomposition
-from sumbo.errors import DecompositionError, SettingError
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
-from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.kernels import FAMILIES, Array
+from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count, check_groups
 from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
 from sumbo.methods.search import direct_budget, maximise_groups, maximise_groups_by_direct
+from sumbo.space import Space
 
 # The paper's hyperparameters: one bandwidth and one scale for all groups, no priors, noise held fixed.
 PAPER_FIT = FitSettings(
@@ -75,16 +75,19 @@ class AddGPUCB(Method):
     def __post_init__(self) -> None:
         if self.groups is not None:
             object.__setattr__(self, "groups", Decomposition(self.groups).groups)
-        for field, allowed in (
-            ("learn", ("search", "random", "none")),
-            ("maximiser", ("gradient", "direct")),
-        ):
-            if getattr(self, field) not in allowed:
-                raise SettingError(f"{field} must be one of {', '.join(allowed)}; got {getattr(self, field)!r}")
-        for field in ("group_size", "n_init", "n_cyc"):
-            if getattr(self, field) < 1:
-                raise SettingError(f"{field} must be at least 1; got {getattr(self, field)}")
+        check_choice("learn", self.learn, ("search", "random", "none"))
+        check_choice("maximiser", self.maximiser, ("gradient", "direct"))
+        check_choice("kernel", self.kernel, FAMILIES)
+        for name in ("group_size", "n_init", "n_cyc"):
+            check_count(name, getattr(self, name))
+        check_count("explore_until", self.explore_until, 0)
+        if self.trials is not None:
+            check_count("trials", self.trials)
         acquisition.check_beta(self.beta)
+        acquisition.check_delta(self.delta)
+
+    def check(self, space: Space) -> None:
+        check_groups(self.groups, space)
 
     @classmethod
     def paper(cls, group_size: int = 4, groups: tuple[tuple[int, ...], ...] | None = None) -> "AddGPUCB":
@@ -137,10 +140,7 @@ class AddGPUCB(Method):
             return structure.random_trials(X, y, model, rng, group_size=self.group_size, trials=trials)
 
         if self.groups is not None:
-            known = Decomposition(self.groups)
-            if known.dim != D:
-                raise DecompositionError(f"groups cover {known.dim} dimensions, the space has {D}")
-            start = known
+            start = Decomposition(self.groups)
         else:
             start = Decomposition.random(D, self.group_size, np.random.default_rng(0))
         fixed = self.groups is not None or self.learn == "none"

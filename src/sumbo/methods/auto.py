@@ -11,7 +11,7 @@ from sumbo.decomposition import Decomposition
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.learning import Learning, current_model, learned_geometrically, with_pending
 from sumbo.methods.search import maximise_joint
 
@@ -27,6 +27,9 @@ class Auto(Method):
     n_init: int = 10
 
     name: ClassVar[str] = "auto"
+
+    def __post_init__(self) -> None:
+        check_count("n_init", self.n_init)
 
     def suggest(self, query: Query) -> Suggestion:
         if query.taken < self.n_init or not query.has_values:

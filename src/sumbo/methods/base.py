@@ -4,6 +4,7 @@ A method is a frozen dataclass of settings. It keeps nothing: what it must remem
 in `state`, which is JSON; what merely saves time is in `cache`, and may be lost.
 """
 
+import numbers
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,11 +14,36 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sumbo.errors import DecompositionError, SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.space import Space
 
 State = dict[str, Any]
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """The value as an int.
+
+    Raises:
+        SettingError: it is not a whole number from `least` up.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise SettingError(f"{name} must be a whole number from {least} up; got {value!r}")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Raise a SettingError unless the value is one of those allowed."""
+    if value not in allowed:
+        raise SettingError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def check_groups(groups: Sequence[Sequence[int]] | None, space: Space) -> None:
+    """Raise a DecompositionError unless known groups are those of this many dimensions."""
+    covered = space.dim if groups is None else sum(map(len, groups))
+    if covered != space.dim:
+        raise DecompositionError(f"groups cover {covered} dimensions, the space has {space.dim}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +135,9 @@ class Method(ABC):
     """Turns what is known into the next point. Subclasses are frozen dataclasses and are not subclassed further."""
 
     name: ClassVar[str]
+
+    def check(self, space: Space) -> None:  # noqa: B027 - most methods fit every space
+        """Raise a SettingError or DecompositionError if the settings do not fit the space."""
 
     @abstractmethod
     def suggest(self, query: Query) -> Suggestion:

@@ -8,6 +8,7 @@ import numpy as np
 from sumbo.gp import AdditiveGP
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.space import Space
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class CyclicGroups(Method):
     inner: AddGPUCB = AddGPUCB()
 
     name: ClassVar[str] = "cyclic-groups"
+
+    def check(self, space: Space) -> None:
+        self.inner.check(space)
 
     def suggest(self, query: Query) -> Suggestion:
         answer = self.inner.suggest(replace(query, state=query.state.get("inner", {})))

@@ -7,10 +7,10 @@ import numpy as np
 
 from sumbo.acquisition import Acquisition
 from sumbo.decomposition import Decomposition
-from sumbo.errors import SettingError
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.kernels import FAMILIES
+from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count
 from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
 from sumbo.methods.search import direct_budget, maximise_joint, maximise_joint_by_direct
 
@@ -27,11 +27,11 @@ class FullModelMethod(Method):
     explore_until: int = 0
 
     def __post_init__(self) -> None:
-        if self.maximiser not in ("gradient", "direct"):
-            raise SettingError(f"maximiser must be gradient or direct; got {self.maximiser!r}")
-        for field in ("n_init", "n_cyc"):
-            if getattr(self, field) < 1:
-                raise SettingError(f"{field} must be at least 1; got {getattr(self, field)}")
+        check_choice("maximiser", self.maximiser, ("gradient", "direct"))
+        check_choice("kernel", self.kernel, FAMILIES)
+        for name in ("n_init", "n_cyc"):
+            check_count(name, getattr(self, name))
+        check_count("explore_until", self.explore_until, 0)
 
     @abstractmethod
     def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:

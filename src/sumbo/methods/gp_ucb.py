@@ -27,6 +27,7 @@ class GPUCB(FullModelMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         acquisition.check_beta(self.beta)
+        acquisition.check_delta(self.delta)
 
     @classmethod
     def paper(cls) -> "GPUCB":

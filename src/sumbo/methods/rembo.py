@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sumbo.errors import SettingError
 from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.gp_ei import GPEI
 from sumbo.space import Space
 
@@ -34,8 +33,7 @@ class REMBO(Method):
     name: ClassVar[str] = "rembo"
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise SettingError(f"REMBO's dim must be at least 1; got {self.dim}")
+        check_count("dim", self.dim)
 
     def suggest(self, query: Query) -> Suggestion:
         A = query.study_rng.standard_normal((query.D, self.dim))

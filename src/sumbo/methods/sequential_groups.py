@@ -12,8 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from sumbo.decomposition import Decomposition
-from sumbo.errors import DecompositionError, SettingError
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.base import Method, Query, Suggestion, check_count, check_groups
 from sumbo.methods.gp_ucb import GPUCB
 from sumbo.space import Space
 
@@ -39,8 +38,12 @@ class SequentialGroups(Method):
     def __post_init__(self) -> None:
         if self.groups is not None:
             object.__setattr__(self, "groups", Decomposition(self.groups).groups)
-        if self.group_size < 1 or (self.queries_per_group is not None and self.queries_per_group < 1):
-            raise SettingError("group_size and queries_per_group must be at least 1")
+        check_count("group_size", self.group_size)
+        if self.queries_per_group is not None:
+            check_count("queries_per_group", self.queries_per_group)
+
+    def check(self, space: Space) -> None:
+        check_groups(self.groups, space)
 
     def suggest(self, query: Query) -> Suggestion:
         theta = query.study_rng.random(query.D)
@@ -75,7 +78,4 @@ class SequentialGroups(Method):
     def _decomposition(self, query: Query) -> Decomposition:
         if self.groups is None:
             return Decomposition.random(query.D, self.group_size, query.study_rng)
-        known = Decomposition(self.groups)
-        if known.dim != query.D:
-            raise DecompositionError(f"groups cover {known.dim} dimensions, the space has {query.D}")
-        return known
+        return Decomposition(self.groups)
