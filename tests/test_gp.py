@@ -710,7 +710,7 @@ def test_points_and_values_of_the_wrong_kind_elsewhere():
         gp.posterior([[0.1, 0.2]])
     with pytest.raises(DataError, match="points and values must be finite"):
         gp.posterior([[np.nan] * 5])
-    with pytest.raises(DataError, match="points and values must be arrays of numbers"):
+    with pytest.raises(DataError, match=r"points must have shape \(n, 5\), one row per point; got \(\)"):
         gp.posterior(0.5)
     with pytest.raises(DataError, match=r"points must have shape \(n, 5\)"):
         gp.append([0.1, 0.2], 1.0)
