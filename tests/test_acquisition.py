@@ -61,8 +61,6 @@ def log_improvement_by_quadrature(u):
 def test_log_improvement_is_the_integral(u):
     reference = log_improvement_by_quadrature(u)
     assert float(log_improvement(np.array(u))[0]) == pytest.approx(reference, rel=1e-12, abs=1e-12)
-        log_improvement_by_quadrature(u), rel=1e-12, abs=1e-12
-    )
 
 
 def test_log_improvement_as_written_where_nothing_cancels():
