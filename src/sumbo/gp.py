@@ -24,13 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sumbo import kernels, linalg
+from sumbo import kernels
 from sumbo.decomposition import Decomposition
 from sumbo.errors import DataError, NotFittedError, SettingError
-from sumbo.evidence import LOG_2PI, evidence_with_gradient
+from sumbo.evidence import evidence_with_gradient
+from sumbo.exact import Exact
 from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
 from sumbo.kernels import Array, Terms
 from sumbo.paths import SamplePath, draw_prior
+from sumbo.sparse import EXACT_LIMIT, SUPPORT, Sparse
 from sumbo.threads import on_one_thread
 
 
@@ -70,7 +72,7 @@ class AdditiveGP:
     noise_variance: float = field(default=1e-4, kw_only=True)
     categories: Any = field(default=None, kw_only=True)
     full_order: bool = field(default=False, kw_only=True)
-    _data: "_Data | None" = field(default=None, repr=False, kw_only=True)
+    _data: Exact | Sparse | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -97,12 +99,12 @@ class AdditiveGP:
     @property
     def n(self) -> int:
         """Number of observations."""
-        return 0 if self._data is None else self._data.factor.n
+        return 0 if self._data is None else self._data.n
 
     @property
     def X(self) -> Array:
         """The points observed, (n, D)."""
-        return np.empty((0, self.decomposition.dim)) if self._data is None else _read_only(self._data.XT.T)
+        return np.empty((0, self.decomposition.dim)) if self._data is None else _read_only(self._data.points.T)
 
     @property
     def y(self) -> Array:
@@ -110,9 +112,14 @@ class AdditiveGP:
         return np.empty(0) if self._data is None else _read_only(self._data.y)
 
     @property
+    def weights(self) -> Array:
+        """alpha = K^-1 y: the posterior mean is k(z, X) alpha; one weight per support point past 2000 observations."""
+        return _read_only(self._observed().alpha)
+
+    @property
     def jitter(self) -> float:
         """What had to be added to the covariance's diagonal to factorise it; 0 in ordinary times."""
-        return 0.0 if self._data is None else self._data.factor.jitter
+        return 0.0 if self._data is None else self._data.jitter
 
     @cached_property
     def terms(self) -> Terms:
@@ -147,9 +154,11 @@ class AdditiveGP:
         X, y = self._checked(X, y)
         if len(y) == 0:
             return self.condition(X, y)
+        # Past the limit of exact models, hyperparameters come from observations spread evenly over all.
+        some = np.linspace(0, len(y) - 1, min(len(y), SUPPORT if len(y) > EXACT_LIMIT else len(y))).astype(int)
         learned = fit_hyperparameters(
-            np.ascontiguousarray(X.T),
-            y,
+            np.ascontiguousarray(X[some].T),
+            y[some],
             self.groups,
             settings or FitSettings(),
             nominal=self.categories > 0,
@@ -163,31 +172,25 @@ class AdditiveGP:
         return replace(self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None)
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> "AdditiveGP":
-        """The posterior given these data alone, hyperparameters kept: O(n^3)."""
+        """The posterior given these data alone, hyperparameters kept: O(n^3), and O(n) past 2000 observations."""
         X, y = self._checked(X, y)
         if len(y) == 0:
             return replace(self, _data=None)
-        XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
-        K = kernels.gram(XT, self.terms)
-        K.flat[:: len(K) + 1] += self.noise_variance
-        L, jitter = linalg.cholesky_in_place(K)
-        return replace(self, _data=_Data(XT, y, linalg.Factor(L, len(y), jitter, [len(y)])))
+        kind = Exact if len(y) <= EXACT_LIMIT else Sparse
+        return replace(self, _data=kind.condition(self.terms, self.noise_variance, X, y))
 
     def append(self, x: ArrayLike, y: float) -> "AdditiveGP":
         """The posterior given one more observation: O(n^2)."""
         X, values = self._checked(_numbers(x)[None], [y])
         if self._data is None:
             return self.condition(X, values)
-        data, z = self._data, np.ascontiguousarray(X.T)
-        k = kernels.cross(z, data.XT, self.terms)[0]
-        factor = data.factor.append(k, float(self.terms.s2.sum()) + self.noise_variance)
-        return replace(self, _data=_Data(np.hstack([data.XT, z]), np.append(data.y, values), factor))
+        return replace(self, _data=self._data.append(np.ascontiguousarray(X.T), float(values[0])))
 
     def with_values(self, y: ArrayLike) -> "AdditiveGP":
         """The same points with other values: O(n^2)."""
         data = self._observed()
         _, y = self._checked(self.X, y)
-        return replace(self, _data=_Data(data.XT, y, data.factor))
+        return replace(self, _data=data.with_values(y))
 
     def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
         """Pretend to have seen the predicted mean at points that are still running.
@@ -235,13 +238,12 @@ class AdditiveGP:
 
     def log_marginal_likelihood(self) -> float:
         """log p(y | X) under the present hyperparameters."""
-        data = self._observed()
-        return float(-0.5 * (data.y @ data.alpha) - 0.5 * data.factor.log_determinant() - 0.5 * self.n * LOG_2PI)
+        return self._observed().log_evidence()
 
     def evidence_gradient(self) -> tuple[Array, Array, float]:
         """Derivatives of the log evidence by log lengthscales (P,), log scales (M,) and log noise variance."""
         data = self._observed()
-        e = evidence_with_gradient(data.XT, data.y, self.terms, self.noise_variance)
+        e = evidence_with_gradient(data.points, data.y, self.terms, self.noise_variance)
         return e.by_log_lengthscale, 2.0 * e.by_log_variance, e.by_log_noise
 
     def sample_path(self, rng: np.random.Generator, *, features: int = 1024) -> SamplePath:
@@ -252,12 +254,12 @@ class AdditiveGP:
             draw_prior(self.kernel, lengthscale, float(scale), self.categories[group], rng, features)
             for group, lengthscale, scale in zip(groups, lengthscales, self.scales, strict=True)
         )
-        v = np.empty(0)
+        XT, v = np.empty((self.decomposition.dim, 0)), np.empty(0)
         if self._data is not None:
             at_data = np.sum([g(self.X[:, group]) for g, group in zip(priors, groups, strict=True)], axis=0)
             noise = np.sqrt(self.noise_variance) * rng.standard_normal(self.n)
-            v = self._data.factor.solve(self.y - at_data - noise)
-        return SamplePath(self.groups, self.terms, priors, np.ascontiguousarray(self.X.T), v)
+            XT, v = self._data.XT, self._data.with_values(self.y - at_data - noise).alpha
+        return SamplePath(self.groups, self.terms, priors, XT, v)
 
     def _moments(self, Z: Array, terms: Terms) -> "Moments":
         ZT = np.ascontiguousarray(Z.T)
@@ -273,7 +275,7 @@ class AdditiveGP:
         # Rounding can take the variance of a point observed without noise below zero.
         return Moments(k @ data.alpha, np.maximum(variance, 1e-14 * prior), _Slopes(ZT, V, terms, data))
 
-    def _observed(self) -> "_Data":
+    def _observed(self) -> Exact | Sparse:
         if self._data is None:
             raise NotFittedError("the model has no data yet: call fit or condition first")
         return self._data
@@ -310,7 +312,7 @@ class _Slopes:
     ZT: Array
     V: Array
     terms: Terms
-    data: "_Data"
+    data: Exact | Sparse
 
     def combine(self, by_mean: Array, by_variance: Array) -> Array:
         # d mean = sum_q alpha_q dk_q and d variance = -2 sum_q (K^-1 k)_q dk_q: one pass over the kernel for both
@@ -318,23 +320,6 @@ class _Slopes:
         A = by_mean[..., None] * self.data.alpha - 2.0 * by_variance[..., None] * K_inv_k
         of = kernels.cross_gradient if A.ndim == 2 else kernels.cross_groups_gradient
         return of(self.ZT, self.data.XT, self.terms, A)
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Observations with everything that is computed from them once and shared by all groups."""
-
-    XT: Array
-    y: Array
-    factor: linalg.Factor
-
-    @cached_property
-    def alpha(self) -> Array:
-        return self.factor.solve(self.y)
-
-    @cached_property
-    def L_inv(self) -> Array:
-        return self.factor.inverse_lower()
 
 
 def _numbers(values: ArrayLike) -> Array:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from sumbo.compiled import loops
+
 Array = NDArray[np.float64]
 Value = Callable[[Array], Array]
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
@@ -82,7 +84,7 @@ def ascend(
     steps, bends = np.zeros((memory, S, x.shape[1])), np.zeros((memory, S, x.shape[1]))
     kept = np.zeros(S, dtype=int)
     active = np.isfinite(f) & np.isfinite(g).all(axis=1)
-    direction, t = _first_direction(x, g), np.ones(S)
+    direction, t = _quasi_newton(x, g, steps, bends, kept), np.ones(S)
     for _ in range(rounds):
         rows = np.flatnonzero(active)
         if len(rows) == 0 or stop():
@@ -110,44 +112,55 @@ def ascend(
     return x, f
 
 
-def _free(x: Array, g: Array) -> Array:
-    """The gradient without the coordinates that push against the cube's faces."""
-    return np.where(((x <= 0.0) & (g < 0.0)) | ((x >= 1.0) & (g > 0.0)), 0.0, g)
-
-
-def _first_direction(x: Array, g: Array) -> Array:
-    """Uphill, by a tenth of the cube's edge in the steepest coordinate."""
-    free = _free(x, g)
-    return 0.1 * free / np.maximum(np.abs(free).max(axis=1, keepdims=True), 1e-300)
-
-
-def _quasi_newton(x: Array, g: Array, steps: Array, bends: Array, kept: Array) -> Array:
-    """The two-loop recursion of L-BFGS for each row, on the free coordinates; steepest ascent where it fails."""
-    memory, S, _ = steps.shape
-    q = _free(x, g)
-    free, rows = q != 0.0, np.arange(S)
-    weights, newest = [], min(memory, int(kept.max(initial=0)))
-    for k in range(newest):
-        s, b = steps[(kept - 1 - k) % memory, rows] * free, bends[(kept - 1 - k) % memory, rows] * free
-        sb = np.einsum("sd,sd->s", s, b)
-        usable = (k < kept) & (sb > 1e-14)
-        rho = np.where(usable, 1.0 / np.where(usable, sb, 1.0), 0.0)
-        a = rho * np.einsum("sd,sd->s", s, q)
-        q = q - a[:, None] * b
-        weights.append((s, b, rho, a))
-    if weights:
-        s, b, rho, _ = weights[0]
-        bb = np.einsum("sd,sd->s", b, b)
-        scale = np.where(
-            (rho > 0.0) & (bb > 0.0), 1.0 / (np.where(rho > 0.0, rho, 1.0) * np.where(bb > 0.0, bb, 1.0)), 1.0
-        )
-        q = q * scale[:, None]
-    for s, b, rho, a in reversed(weights):
-        q = q + s * (a - rho * np.einsum("sd,sd->s", b, q))[:, None]
-    direction = q * free
-    uphill = np.einsum("sd,sd->s", direction, g) > 0.0
-    usable = uphill & (kept > 0) & np.isfinite(direction).all(axis=1)
-    return np.where(usable[:, None], direction, _first_direction(x, g))
+@loops
+def _quasi_newton(x, g, steps, bends, kept):
+    """The two-loop recursion of L-BFGS for each row, on its free coordinates; steepest ascent where that fails."""
+    memory, S, D = steps.shape
+    directions = np.empty((S, D))
+    free = np.empty(D)  # 1 where a coordinate may move, 0 where it pushes against a face of the cube
+    q = np.empty(D)
+    a, rho = np.empty(memory), np.empty(memory)
+    for row in range(S):
+        steepest = 0.0
+        for i in range(D):
+            blocked = (x[row, i] <= 0.0 and g[row, i] < 0.0) or (x[row, i] >= 1.0 and g[row, i] > 0.0)
+            free[i] = 0.0 if blocked else 1.0
+            q[i] = free[i] * g[row, i]
+            steepest = max(steepest, abs(q[i]))
+        count = min(memory, kept[row])
+        scale = 0.1 / max(steepest, 1e-300)  # a tenth of the cube's edge, as long as no curvature is known
+        for k in range(count):  # newest first
+            slot = (kept[row] - 1 - k) % memory
+            s, b = steps[slot, row], bends[slot, row]
+            sb, sq, bb = 0.0, 0.0, 0.0
+            for i in range(D):
+                sb += free[i] * s[i] * b[i]
+                sq += s[i] * q[i]
+                bb += free[i] * b[i] * b[i]
+            rho[k] = 1.0 / sb if sb > 1e-14 else 0.0
+            a[k] = rho[k] * sq
+            for i in range(D):
+                q[i] -= a[k] * free[i] * b[i]
+            if k == 0 and rho[k] > 0.0 and bb > 0.0:
+                scale = sb / bb
+        for i in range(D):
+            q[i] *= scale
+        for k in range(count - 1, -1, -1):  # oldest first
+            slot = (kept[row] - 1 - k) % memory
+            s, b = steps[slot, row], bends[slot, row]
+            bq = 0.0
+            for i in range(D):
+                bq += free[i] * b[i] * q[i]
+            for i in range(D):
+                q[i] += free[i] * s[i] * (a[k] - rho[k] * bq)
+        uphill = 0.0
+        for i in range(D):
+            uphill += q[i] * free[i] * g[row, i]
+        usable = uphill > 0.0 and uphill < np.inf
+        for i in range(D):
+            steep = 0.1 * free[i] * g[row, i] / max(steepest, 1e-300)
+            directions[row, i] = free[i] * q[i] if usable else steep
+    return directions
 
 
 def polish(value: Value, x: Array, choices: Sequence[tuple[int, Array]], *, rounds: int = 20) -> Array:

@@ -70,8 +70,10 @@ def test_a_search_resumed_here_goes_on_as_there(tmp_path):
 
 
 INTERRUPTED = """
-import json, sys, time
+import json, signal, sys, time
 import sumbo
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 
 def f(params):
     print("evaluating", flush=True)

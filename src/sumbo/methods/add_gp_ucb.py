@@ -34,6 +34,7 @@ PAPER_FIT = FitSettings(
     noise_sd=None,
     lengthscale_bounds=(1e-5, 5.0),
     variance_bounds=(0.03**2, 30.0**2),
+    thrifty_from=None,
 )
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import qmc
 
 from sumbo.acquisition import log_expected_improvement
 from sumbo.decomposition import Decomposition
@@ -49,6 +48,8 @@ class Auto(Method):
 
 def space_filling(query: Query) -> Array:
     """The next point of a scrambled Sobol sequence, which is the study's own."""
+    from scipy.stats import qmc  # half a second to import, and used for the first few points only
+
     sequence = qmc.Sobol(query.D, scramble=True, rng=query.study_rng)
     if query.number:  # SciPy does not take 0
         sequence.fast_forward(query.number)

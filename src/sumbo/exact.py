@@ -1,0 +1,70 @@
+"""The exact posterior's ingredients: what is computed from the observations once and shared by all groups.
+
+| symbol | shape  | meaning                                                  |
+|--------|--------|----------------------------------------------------------|
+| XT     | (D, n) | points                                                   |
+| K      | (n, n) | their covariance with noise, L L^T                       |
+| alpha  | (n,)   | K^-1 y                                                   |
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sumbo import kernels, linalg
+from sumbo.evidence import LOG_2PI
+from sumbo.kernels import Array, Terms
+
+
+@dataclass(frozen=True)
+class Exact:
+    """n observations and the factor of their covariance. Immutable."""
+
+    terms: Terms
+    noise_variance: float
+    XT: Array
+    y: Array
+    factor: linalg.Factor
+
+    @classmethod
+    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array) -> "Exact":
+        """From scratch: O(n^3)."""
+        XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
+        K = kernels.gram(XT, terms)
+        K.flat[:: len(K) + 1] += noise_variance
+        L, jitter = linalg.cholesky_in_place(K)
+        return cls(terms, noise_variance, XT, y, linalg.Factor(L, len(y), jitter, [len(y)]))
+
+    @property
+    def points(self) -> Array:
+        """All points (D, n); here the same as those that predictions refer to."""
+        return self.XT
+
+    @property
+    def n(self) -> int:
+        return self.factor.n
+
+    @property
+    def jitter(self) -> float:
+        return self.factor.jitter
+
+    def append(self, z: Array, value: float) -> "Exact":
+        """One more observation: O(n^2), z as a column (D, 1)."""
+        k = kernels.cross(z, self.XT, self.terms)[0]
+        factor = self.factor.append(k, float(self.terms.s2.sum()) + self.noise_variance)
+        return replace(self, XT=np.hstack([self.XT, z]), y=np.append(self.y, value), factor=factor)
+
+    def with_values(self, y: Array) -> "Exact":
+        return replace(self, y=y)
+
+    @cached_property
+    def alpha(self) -> Array:
+        return self.factor.solve(self.y)
+
+    @cached_property
+    def L_inv(self) -> Array:
+        return self.factor.inverse_lower()
+
+    def log_evidence(self) -> float:
+        return float(-0.5 * (self.y @ self.alpha) - 0.5 * self.factor.log_determinant() - 0.5 * self.n * LOG_2PI)
