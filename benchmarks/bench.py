@@ -237,9 +237,6 @@ def main() -> int:
             failed += not holds
             line = {"figure": figure, "measured": measured, "bar": bar, "holds": holds, **details}
             print(json.dumps({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}), flush=True)
-    sys.stderr.write(
-        f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB; {failed} failed\n"
-    )
     return 1 if failed else 0
 
 

@@ -178,16 +178,13 @@ class Optimizer:
             SpaceError: the point is not in the space. Nothing is changed.
             TellError: the value is not a single real number. Nothing is changed.
         """
-        own = dict(params) if isinstance(params, Mapping) else dict(self.space.from_array(params))
-        unit = self.space.to_unit(own)
+        own = params if isinstance(params, Mapping) else self.space.from_array(params)
+        x = self.space.array(own)
         outcome = _outcome(value, failed, reason)
-        trial = self._add(self._plain(own), unit, None)
+        # Through the array: plain Python types in the space's order, digits unchanged.
+        trial = self._add(dict(self.space.from_array(x)), self.space.encode(x), None)
         self._record(trial.number, *outcome)
         return _copy(self._trials[trial.number])
-
-    def _plain(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The same values in the space's order and as plain Python types, digits unchanged."""
-        return dict(self.space.from_array(self.space.array(params)))
 
     def _add(self, params: dict[str, Any], unit: Array, note: Any) -> Trial:
         x = self.space.array(params)
@@ -324,8 +321,8 @@ class Optimizer:
         return opt
 
     def _restore(self, i: int, entry: dict[str, Any]) -> None:
-        params, value = self._plain(entry["params"]), entry["value"]
-        trial = self._add(params, self.space.to_unit(params), entry["note"])
+        x, value = self.space.array(entry["params"]), entry["value"]
+        trial = self._add(dict(self.space.from_array(x)), self.space.encode(x), entry["note"])
         state = entry["state"]
         if state not in ("running", "done", "failed") or (state == "done") != _is_number(value):
             raise StateError(f"trial {i}: state {state!r} does not go with value {value!r}")

@@ -149,7 +149,10 @@ class Space:
         Raises:
             SpaceError: As for `array`.
         """
-        x = self.array(params)
+        return self.encode(self.array(params))
+
+    def encode(self, x: FloatArray) -> FloatArray:
+        """The point of the unit cube for an array that `array` returned, shape (D,)."""
         return np.concatenate([p._encode(x[i : i + 1]) for i, p in enumerate(self.parameters)])
 
     def from_unit(self, u: ArrayLike) -> dict[str, Choice]:

@@ -11,7 +11,7 @@ from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Method, Query, Suggestion, check_count
-from sumbo.methods.learning import Learning, current_model, learned_geometrically, with_pending
+from sumbo.methods.learning import Learning, best_seen, current_model, learned_geometrically, with_pending
 from sumbo.methods.search import maximise_joint
 
 
@@ -35,7 +35,7 @@ class Auto(Method):
             return Suggestion(space_filling(query), query.state)
         model, state = current_model(query, self._learning(query.D))
         gp = with_pending(model, query)
-        acquisition = log_expected_improvement(float(gp.posterior(gp.X)[0].max()))
+        acquisition = log_expected_improvement(best_seen(gp))
         incumbents = model.X[np.argsort(-model.y, kind="stable")[:2]]
         return Suggestion(maximise_joint(gp, acquisition, query, incumbents), state, model)
 

@@ -8,6 +8,7 @@ from sumbo.gp import AdditiveGP
 from sumbo.methods.add_gp_ucb import PAPER_FIT
 from sumbo.methods.base import Query
 from sumbo.methods.full import FullModelMethod
+from sumbo.methods.learning import best_seen
 
 
 @dataclass(frozen=True)
@@ -22,5 +23,4 @@ class GPEI(FullModelMethod):
         return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
 
     def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:
-        # The mean, not the values: a lucky draw of the noise is nothing to improve on.
-        return log_expected_improvement(float(gp.posterior(gp.X)[0].max()))
+        return log_expected_improvement(best_seen(gp))

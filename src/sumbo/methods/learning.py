@@ -20,6 +20,8 @@ from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
 
+_PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
+
 # Given points, standardised values, the present model, and randomness: the groups to use from now on.
 ChooseGroups = Callable[[Array, Array, AdditiveGP, np.random.Generator], Decomposition]
 
@@ -80,8 +82,14 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     known = _read_model(state, blank)
     if known is None or (learning.due(n, state["learned_at"]) and not _too_late(query, n)):
         known = _learn(X, y, known, blank, learning, query.rng)
-        state = _write_model(known, n)
+        return known, _write_model(known, n)
     return _up_to_date(known, X, y, min(state["learned_at"], n), query.cache), state
+
+
+def best_seen(model: AdditiveGP) -> float:
+    """The best posterior mean at a point seen. The mean, not the value: a lucky draw of the noise is no improvement."""
+    promising = np.argsort(-model.y, kind="stable")[:_PROMISING]
+    return float(model.posterior(model.X[promising])[0].max())
 
 
 def with_pending(model: AdditiveGP, query: Query) -> AdditiveGP:

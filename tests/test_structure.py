@@ -1,0 +1,294 @@
+"""Groups from data: every shortcut of the search against the dense formula it stands for."""
+
+import numpy as np
+import pytest
+from oracles import Additive, central_differences, random_points
+
+from sumbo import structure
+from sumbo.decomposition import Decomposition
+from sumbo.errors import DecompositionError
+from sumbo.gp import AdditiveGP
+from sumbo.kernels import FAMILIES
+from sumbo.structure import Problem, Relaxation, Rules, Scorer, Tied, Walk, joined, search
+
+D = 6
+TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
+
+
+def random_problem(rng, n=25, *, rules=None, family=2, nominal=False):
+    categories = rng.integers(2, 5, size=D) * (rng.random(D) < 0.5) if nominal else np.zeros(D, int)
+    X = random_points(rng, n, categories)
+    y = rng.standard_normal(n)
+    rules = rules or Rules.of(D, D)
+    return Problem(np.ascontiguousarray(X.T), y, categories > 0, family, rules), categories
+
+
+def dense(problem, categories, tied, groups):
+    """The model that groups stand for, written out."""
+    h = tied.spread(groups)
+    return Additive(FAMILIES[problem.family], tuple(groups), h.lengthscales, h.scales, categories, h.noise_variance)
+
+
+def draw(groups, n, *, seed=0, kernel="se", D=None):
+    """Points and standardised values of a function drawn from an additive GP."""
+    rng = np.random.default_rng(seed)
+    gp = AdditiveGP(groups, kernel=kernel, lengthscales=0.5)
+    X = rng.random((n, gp.decomposition.dim))
+    y = gp.sample_path(rng, features=2048)(X)
+    return X, (y - y.mean()) / y.std()
+
+
+def constant(problem):
+    return 0.5 * len(problem.y) * np.log(2 * np.pi)
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", range(3))
+@pytest.mark.parametrize("nominal", [False, True])
+def test_score_is_evidence_of_the_dense_model_plus_prior(family, nominal):
+    rng = np.random.default_rng(family)
+    problem, categories = random_problem(rng, family=family, nominal=nominal)
+    groups = [(0, 3), (1,), (2, 4, 5)]
+    scorer = Scorer(problem, TIED)
+    model = dense(problem, categories, TIED, groups)
+    expected = model.log_evidence(problem.XT.T, problem.y) + constant(problem) - 0.5 * np.log(D) * 3
+    assert scorer.score(scorer.total(groups), len(groups)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_units_are_scored_as_their_dimensions():
+    rng = np.random.default_rng(1)
+    tied_up = Rules.of(D, D, together=[(0, 3), (3, 5)])
+    assert tied_up.units == ((0, 3, 5), (1,), (2,), (4,))
+    problem, categories = random_problem(rng, rules=tied_up)
+    scorer = Scorer(problem, TIED)
+    model = dense(problem, categories, TIED, [(0, 2, 3, 5), (1,), (4,)])
+    expected = model.log_evidence(problem.XT.T, problem.y) + constant(problem) - 0.5 * np.log(D)
+    assert scorer.score(scorer.total([(0, 2), (1,), (3,)]), 3) == pytest.approx(expected, rel=1e-10)
+
+
+def test_slopes_are_the_derivative_of_the_evidence():
+    rng = np.random.default_rng(2)
+    problem, _ = random_problem(rng)
+    scorer = Scorer(problem, TIED)
+    k, dk = scorer.total([(0, 1), (2, 3), (4, 5)]), scorer.kernel((1, 4, 5))
+    ahead, behind = (scorer.score(k + step * dk, 3) for step in (1e-5, -1e-5))
+    assert scorer.slopes(k) @ dk == pytest.approx((ahead - behind) / 2e-5, rel=1e-6)
+
+
+def test_first_order_change_is_the_limit_of_small_changes():
+    rng = np.random.default_rng(3)
+    problem, _ = random_problem(rng)
+    scorer = Scorer(problem, TIED)
+    walk = Walk(scorer, [(0, 1, 2), (3, 4), (5,)], rng)
+    change = (((0, 1, 2), (5,)), ((0, 1), (2, 5)))
+    dk = sum(map(scorer.kernel, change[1])) - sum(map(scorer.kernel, change[0]))
+    ahead, behind = (scorer.score(walk.k + step * dk, 3) for step in (1e-5, -1e-5))
+    assert walk.first_order(change) == pytest.approx((ahead - behind) / 2e-5, rel=1e-6)
+
+
+def test_few_kernels_are_kept(monkeypatch):
+    rng = np.random.default_rng(4)
+    problem, _ = random_problem(rng)
+    monkeypatch.setattr(structure, "_KEPT", 3 * 8 * 25 * 26 // 2)
+    scorer = Scorer(problem, TIED)
+    for i in range(D):
+        scorer.kernel((i,))
+    assert len(scorer._kernels) == 3
+
+
+# --- walks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 20.0])
+def test_a_walk_keeps_its_books(temperature):
+    rng = np.random.default_rng(5)
+    problem, _ = random_problem(rng, rules=Rules.of(D, 4, apart=[(0, 1)]))
+    scorer = Scorer(problem, TIED)
+    walk = Walk(scorer, [(u,) for u in range(D)], rng)
+    for _ in range(5):
+        before = walk.score
+        walk.sweep(temperature, swaps=True, limit=10**6)
+        Decomposition(walk.groups)  # disjoint and complete, or this raises
+        assert all(problem.rules.allows(group) for group in walk.groups)
+        np.testing.assert_allclose(walk.k, scorer.total(walk.groups), atol=1e-12)
+        assert walk.score == pytest.approx(scorer.score(scorer.total(walk.groups), len(walk.groups)), abs=1e-8)
+        if temperature == 0.0:
+            assert walk.score >= before
+
+
+def test_every_neighbour_is_a_decomposition():
+    rng = np.random.default_rng(6)
+    problem, _ = random_problem(rng)
+    walk = Walk(Scorer(problem, TIED), [(0, 1, 2, 3), (4, 5)], rng)
+    for candidates in walk._neighbours(swaps=True):
+        for gone, come in candidates:
+            after = Decomposition([g for g in walk.groups if g not in gone] + list(come))
+            assert after.canonical() != Decomposition(walk.groups).canonical()
+    assert len(walk.splits((0, 1, 2, 3))) == 3
+    assert walk.merges() == [(((0, 1, 2, 3), (4, 5)), ((0, 1, 2, 3, 4, 5),))]
+    assert walk.splits((0, 1)) == []
+
+
+def test_large_groups_are_split_at_random():
+    rng = np.random.default_rng(7)
+    problem = Problem(rng.random((30, 10)), rng.standard_normal(10), np.zeros(30, bool), 0, Rules.of(30, 30))
+    walk = Walk(Scorer(problem, TIED), [tuple(range(30))], rng)
+    changes = walk.splits(tuple(range(30)))
+    assert 32 <= len(changes) <= 64
+    assert all(sorted(a + b) == list(range(30)) for _, (a, b) in changes)
+
+
+def test_no_more_evaluations_than_given():
+    rng = np.random.default_rng(8)
+    problem, _ = random_problem(rng)
+    walk = Walk(Scorer(problem, TIED), [(u,) for u in range(D)], rng)
+    limit = problem.spent + 7
+    walk.sweep(0.0, swaps=True, limit=limit)
+    assert limit <= problem.spent < limit + structure._SHORTLIST
+
+
+# --- the relaxation -------------------------------------------------------------------------------------------------
+
+
+def random_relaxation(rng, family=2):
+    problem, categories = random_problem(rng, 12, family=family, nominal=True)
+    relaxation = Relaxation(problem.XT, problem.y, problem.nominal, family)
+    log_theta = relaxation.start() + rng.standard_normal(D * (D + 1) // 2 + 1)
+    return relaxation, log_theta, problem, categories
+
+
+@pytest.mark.parametrize("family", range(3))
+def test_relaxation_is_the_evidence_of_weighted_products(family):
+    rng = np.random.default_rng(family)
+    relaxation, log_theta, problem, categories = random_relaxation(rng, family)
+    X, y = problem.XT.T, problem.y
+    one = Additive(FAMILIES[family], tuple((i,) for i in range(D)), np.full(D, 0.5), np.ones(D), categories, 1.0)
+    k = [one.k_group(i, X, X) for i in range(D)]
+    K = np.exp(log_theta[-1]) * np.eye(len(y))
+    for theta, i, j in zip(np.exp(log_theta), *np.triu_indices(D), strict=False):
+        K += theta * (k[i] if i == j else k[i] * k[j])
+    prior = -0.5 * ((log_theta[-1] - np.log(1e-3 * np.mean(y**2))) / 1.5) ** 2
+    expected = -0.5 * y @ np.linalg.solve(K, y) - 0.5 * np.linalg.slogdet(K)[1] + prior
+    assert relaxation.evidence(log_theta)[0] == pytest.approx(expected, rel=1e-8)
+
+
+def test_relaxation_gradient():
+    relaxation, log_theta, *_ = random_relaxation(np.random.default_rng(9))
+    numeric = central_differences(lambda t: relaxation.evidence(t)[0], log_theta)
+    np.testing.assert_allclose(relaxation.evidence(log_theta)[1], numeric, rtol=1e-5, atol=1e-7)
+
+
+def test_weights_are_large_for_pairs_that_interact():
+    X, y = draw([(0, 1), (2, 3), (4,), (5,)], 150)
+    weights = Relaxation(X.T, y, np.zeros(D, bool), 0).weights()
+    np.testing.assert_array_equal(weights, weights.T)
+    order = np.argsort(weights[np.triu_indices(D, 1)])[::-1]
+    assert {tuple(np.array(np.triu_indices(D, 1))[:, j].tolist()) for j in order[:2]} == {(0, 1), (2, 3)}
+
+
+def test_joining_by_weight():
+    weights = np.zeros((5, 5))
+    for i, k, weight in [(0, 1, 9.0), (2, 3, 8.0), (1, 4, 6.0), (0, 4, 1.0)]:
+        weights[i, k] = weights[k, i] = weight
+    path = list(joined(weights, Rules.of(5, 5)))
+    assert path[:4] == [
+        [(0,), (1,), (2,), (3,), (4,)],
+        [(0, 1), (2,), (3,), (4,)],
+        [(0, 1), (2, 3), (4,)],
+        [(0, 1, 4), (2, 3)],
+    ]
+    assert path[-1] == [(0, 1, 2, 3, 4)]
+    assert list(joined(weights, Rules.of(5, 2)))[-1] == [(0, 1), (2, 3), (4,)]
+    assert list(joined(weights, Rules.of(5, 5, apart=[(0, 1, 4), (2, 3)])))[1] == [(0, 2), (1,), (3,), (4,)]
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        ({"together": [(0, 1), (1, 2)], "apart": [(0, 2)]}, r"0 and 2 are to be apart, and together by \(0, 1, 2\)"),
+        ({"together": [(0, 1), (1, 2), (2, 3)]}, r"\(0, 1, 2, 3\) are to be together, but no group .* more than 3"),
+        ({"together": [(0, 7)]}, r"together=\(0, 7\): dimensions go from 0 to 5; got 7"),
+        ({"apart": [(-1, 2)]}, r"apart=\(-1, 2\): dimensions go from 0 to 5; got -1"),
+    ],
+)
+def test_contradictions_are_named(wishes, words):
+    with pytest.raises(DecompositionError, match=words):
+        Rules.of(D, 3, **wishes)
+
+
+def test_nearest_keeps_what_is_allowed():
+    rules = Rules.of(D, 2, together=[(0, 1)], apart=[(4, 5)])
+    near = rules.decomposition(rules.nearest(Decomposition([(0, 2), (1,), (3,), (4, 5)])))
+    assert near == Decomposition([(0, 1), (2,), (3,), (4,), (5,)])
+    assert rules.decomposition(rules.nearest(Decomposition([(0, 1), (2, 4), (3, 5)]))).groups == (
+        (0, 1),
+        (2, 4),
+        (3, 5),
+    )
+
+
+# --- search ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["se", "matern52"])
+def test_search_finds_the_groups(kernel):
+    groups = ((0, 5), (1, 3, 6), (2,), (4, 7))
+    X, y = draw(groups, 150, kernel=kernel)
+    model = AdditiveGP(Decomposition.apart(8), kernel=kernel)
+    assert search(X, y, model, np.random.default_rng(0), max_group_size=4).groups == groups
+
+
+@pytest.mark.parametrize("truth", [Decomposition.apart(4), Decomposition.whole(4)])
+def test_search_finds_the_extremes(truth):
+    X, y = draw(truth, 120, seed=1)
+    model = AdditiveGP([(0, 1), (2, 3)], kernel="se")
+    assert search(X, y, model, np.random.default_rng(0), max_group_size=4) == truth
+
+
+def test_search_honours_wishes():
+    X, y = draw([(0, 1, 2), (3, 4), (5,)], 80)
+    found = search(
+        X, y, AdditiveGP(Decomposition.whole(D)), np.random.default_rng(0),
+        max_group_size=3, together=[(0, 5)], apart=[(1, 2), (3, 4)],
+    ).labels  # fmt: skip
+    assert found[0] == found[5]
+    assert found[1] != found[2]
+    assert found[3] != found[4]
+    assert max(np.bincount(found)) <= 3
+
+
+def test_search_repeats_exactly_and_leaves_its_input_alone():
+    X, y = draw([(0, 1, 2), (3, 4), (5,)], 40)
+    model = AdditiveGP(Decomposition.apart(D))
+    kept = X.copy(), y.copy()
+    runs = [search(X, y, model, np.random.default_rng(3), max_group_size=3) for _ in range(2)]
+    assert runs[0] == runs[1]
+    np.testing.assert_array_equal(X, kept[0])
+    np.testing.assert_array_equal(y, kept[1])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_search_with_hardly_any_data(n):
+    X = np.random.default_rng(0).random((n, D))
+    found = search(X, np.zeros(n), AdditiveGP(Decomposition.whole(D)), np.random.default_rng(0), max_group_size=2)
+    assert found.dim == D
+    assert max(len(group) for group in found.groups) <= 2
+
+
+def test_search_with_repeated_points_and_categories():
+    rng = np.random.default_rng(0)
+    X = random_points(rng, 30, [0, 3, 0, 2, 0, 0])
+    X[10:20] = X[:10]
+    y = X[:, 0] * (X[:, 1] > 0.5) + X[:, 2]
+    model = AdditiveGP(Decomposition.apart(D), categories=[0, 3, 0, 2, 0, 0])
+    assert search(X, y - y.mean(), model, rng, max_group_size=3).dim == D
+
+
+def test_search_in_one_dimension():
+    X, y = draw([(0,)], 10)
+    assert search(X, y, AdditiveGP([(0,)]), np.random.default_rng(0), max_group_size=3).groups == ((0,),)
