@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check format table figure clean
+.PHONY: demo test check bench scaling structure format table figure clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -22,6 +22,15 @@ check: $(STAMP)           ## lint, format, types, import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -p no:cacheprovider tests/test_imports.py
+
+bench: $(STAMP)           ## speed against LAPACK and peers, as ratios; peers by `.venv/bin/pip install -e ".[bench]"`
+	$(BIN)/python benchmarks/bench.py
+
+scaling: $(STAMP)         ## seconds and memory against observations and parameters
+	$(BIN)/python benchmarks/scaling.py --out docs/scaling.jsonl --markdown docs/scaling.md --plot docs/scaling.svg
+
+structure: $(STAMP)       ## how well groups are recovered
+	$(BIN)/python benchmarks/structure.py
 
 format: $(STAMP)          ## make `ruff` happy
 	$(BIN)/ruff check --fix .

@@ -34,6 +34,7 @@ LAYERS = {
     "problems": 3.2,
     "fit": 4,
     "gp": 5,
+    "warmup": 6,
     "structure": 6,
     "methods.base": 7.0,
     "methods.learning": 7.1,

@@ -122,7 +122,7 @@ def exp_negative(x: float) -> float:
     """exp(x) for x <= 0, relative error under 1e-15, as straight-line code that vectorises.
 
     x = k ln 2 + r with |r| <= ln(2)/2; a polynomial of degree 10 in r, by interpolation at Chebyshev's nodes (error
-    3e-16 over that range), times 2^k made from the exponent bits. Below -708 the result stays at its value there, 3e-308.
+    3e-16 over that range), times 2^k made from the exponent bits. Below -708 the result stays as it is there.
     """
     x = max(x, -708.0)
     rounded = x * _LOG2E + _ROUND

@@ -10,12 +10,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from sumbo import methods
+from sumbo import methods, warmup
 from sumbo.decomposition import Decomposition
 from sumbo.errors import SettingError, StateError, TellError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
-from sumbo.methods import Deadline, Method, Query, check_count
+from sumbo.methods import Deadline, Method, Query, Suggestion, check_count
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.threads import on_one_thread, one_thread
@@ -118,7 +118,10 @@ class Optimizer:
     @on_one_thread
     def _ask_one(self, deadline: Deadline) -> Trial:
         query = self._query(len(self._trials), deadline)
-        answer = self.method.suggest(query)
+        if deadline.moment is not None and not warmup.ready():
+            answer = Suggestion(query.uniform(1)[0], self._state)
+        else:
+            answer = self.method.suggest(query)
         params, unit = self._unseen(answer.point, query)
         self._state = answer.state
         self._cache = answer.cache if answer.cache is not None else self._cache

@@ -40,13 +40,27 @@ def maximise_joint(model: AdditiveGP, acquisition: Acquisition, query: Query, ex
         a, by_mean, by_variance = acquisition(moments.mean, moments.variance)
         return a, moments.gradient(by_mean, by_variance)
 
-    Z = query.uniform(_CANDIDATES)
-    starts = Z[spread_starts(value(Z), _STARTS, query.rng)]
+    Z, values = _screened(value, query, _CANDIDATES)
+    starts = Z[spread_starts(values, _STARTS, query.rng)]
     if extra is not None:
         starts = np.vstack([starts, extra])
     points, _ = maximise.ascend(value_and_gradient, starts, stop=stop)
     best, _ = maximise.best_of(value, np.vstack([space.snap(points), starts]))
-    return maximise.polish(value, best, alternatives(query))
+    return best if stop() else maximise.polish(value, best, alternatives(query))
+
+
+def _screened(value: maximise.Value, query: Query, count: int) -> tuple[Array, Array]:
+    """Random points and their values; with a deadline, as many as half of the time allows."""
+    Z = query.uniform(count)
+    if query.deadline.moment is None:
+        return Z, value(Z)
+    half, size, values = query.deadline.left / 2.0, max(count // 16, 1), []
+    for a in range(0, count, size):
+        values.append(value(Z[a : a + size]))
+        if query.deadline.left < half:
+            break
+    found = np.concatenate(values)
+    return Z[: len(found)], found
 
 
 def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query, groups: slice = slice(None)) -> Array:
