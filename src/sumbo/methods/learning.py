@@ -175,7 +175,7 @@ def _hurried_model(query: Query, known: AdditiveGP | None, blank: AdditiveGP, X:
         lengthscales, scales = 0.5 * np.sqrt(np.repeat(sizes, sizes)), np.sqrt(sizes / sizes.sum())
         known = blank.with_hyperparameters(Hyperparameters(lengthscales, scales, 1e-3))
     # Half of the time is for the factorisation, and the best points are those worth knowing well.
-    affordable = int(np.cbrt(max(query.deadline.left, 0.0) * 0.5 * 5e9)) // 2 + 10
+    affordable = int(np.cbrt(max(query.deadline.left, 0.0) * 0.5 * 5e9)) // 2 + 50
     some = np.sort(np.argsort(-y, kind="stable")[:affordable])
     return known.condition(X[some], y[some])
 
