@@ -137,3 +137,17 @@ def test_points_seen_twice_without_noise_give_a_finite_value():
     e = evidence_with_gradient(*arguments(oracle, np.vstack([X, X]), np.concatenate([y, y])))
     assert np.isfinite(e.value)
     assert np.isfinite(e.by_log_lengthscale).all()
+
+
+@pytest.mark.parametrize("n", [8, 9, 10, 11, 17, 64])
+def test_the_same_data_give_the_same_bits_wherever_they_lie_in_memory(n):
+    rng = np.random.default_rng(n)
+    X, y = rng.random((n, 3)), rng.standard_normal(n)
+    oracle, _, _ = drawn({"seed": 0, "kernel": "matern52", "D": 3})
+    seen = set()
+    for _ in range(60):
+        clutter = [np.empty(int(size)) for size in rng.integers(1, 400, 20)]  # moves the next arrays about
+        e = evidence_with_gradient(*arguments(oracle, X.copy(), y.copy()))
+        seen.add((e.value, e.by_log_noise, e.by_log_lengthscale.tobytes(), e.by_log_variance.tobytes()))
+        del clutter
+    assert len(seen) == 1

@@ -194,27 +194,28 @@ def _add_phi(r2, n, scale, family, out):
 
 
 @loops
-def _weigh_phi_and_slope(r2, n, family, weights, w):
-    """Returns sum_q weights[q] phi(r2[q]) and sets w[q] = weights[q] dphi/dr2(r2[q]); no slope is infinite at zero."""
-    total = 0.0
+def _weigh_phi_and_slope(r2, n, family, weights, v, w):
+    """v[q] = weights[q] phi(r2[q]) and w[q] = weights[q] dphi/dr2(r2[q]); no slope is infinite at zero.
+
+    Sums are taken elsewhere, in loops that only read. A loop that sums and stores runs vectorised or not depending on
+    where its arrays lie in memory, and then its sum would depend on that too.
+    """
     if family == 0:
         for q in range(n):
-            e = weights[q] * exp_negative(-0.5 * r2[q])
-            total += e
-            w[q] = -0.5 * e
+            v[q] = weights[q] * exp_negative(-0.5 * r2[q])
+            w[q] = -0.5 * v[q]
     elif family == 1:
         for q in range(n):
             a = math.sqrt(3.0 * r2[q])
             e = weights[q] * exp_negative(-a)
-            total += (1.0 + a) * e
+            v[q] = (1.0 + a) * e
             w[q] = -1.5 * e
     else:
         for q in range(n):
             a = math.sqrt(5.0 * r2[q])
             e = weights[q] * exp_negative(-a)
-            total += (1.0 + a + a * a / 3.0) * e
+            v[q] = (1.0 + a + a * a / 3.0) * e
             w[q] = -(5.0 / 6.0) * (1.0 + a) * e
-    return total
 
 
 @loops
@@ -269,7 +270,7 @@ def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_in
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
     by_s2 = np.zeros(s2.shape[0])
-    r2, w, W = np.empty(n), np.empty(n), np.empty(n)
+    r2, v, w, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     x = np.empty(XT.shape[0])
     for p in range(n):
         x[:] = XT[:, p]
@@ -282,7 +283,11 @@ def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_in
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
             _squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
-            by_s2[j] += s2[j] * _weigh_phi_and_slope(r2, p + 1, family, W, w)
+            _weigh_phi_and_slope(r2, p + 1, family, W, v, w)
+            total = 0.0
+            for q in range(p + 1):
+                total += v[q]
+            by_s2[j] += s2[j] * total
             for f in range(a, b):
                 row = XT[dims[f]]
                 value = x[dims[f]]
@@ -321,15 +326,14 @@ def _add_slopes(XT, z, nominal, dims, inv_l2, scale, w, out):
 def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
     m, n = ZT.shape[1], XT.shape[1]
     G = np.zeros((m, XT.shape[0]))
-    r2 = np.empty(n)
-    w = np.empty(n)
+    r2, v, w = np.empty(n), np.empty(n), np.empty(n)
     z = np.empty(XT.shape[0])
     for p in range(m):
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
             _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[p], w)
+            _weigh_phi_and_slope(r2, n, family, A[p], v, w)
             _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
     return G
 
@@ -338,14 +342,13 @@ def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
 def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
     m, n = ZT.shape[1], XT.shape[1]
     G = np.zeros((m, XT.shape[0]))
-    r2 = np.empty(n)
-    w = np.empty(n)
+    r2, v, w = np.empty(n), np.empty(n), np.empty(n)
     z = np.empty(XT.shape[0])
     for p in range(m):
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
             _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[j, p], w)
+            _weigh_phi_and_slope(r2, n, family, A[j, p], v, w)
             _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
     return G

@@ -3,8 +3,6 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
 from sumbo.acquisition import Acquisition
 from sumbo.decomposition import Decomposition
 from sumbo.fit import FitSettings
@@ -12,7 +10,7 @@ from sumbo.gp import AdditiveGP
 from sumbo.kernels import FAMILIES
 from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count
 from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
-from sumbo.methods.search import direct_budget, maximise_joint, maximise_joint_by_direct
+from sumbo.methods.search import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,7 @@ class FullModelMethod(Method):
         if self.maximiser == "direct":
             point = maximise_joint_by_direct(gp, acquisition, query, direct_budget(query.D))
         else:
-            incumbents = model.X[np.argsort(-model.y, kind="stable")[:2]]
-            point = maximise_joint(gp, acquisition, query, incumbents)
+            point = maximise_joint(gp, acquisition, query, incumbents(model, 2))
         return Suggestion(point, state, model)
 
     def model(self, query: Query) -> AdditiveGP | None:

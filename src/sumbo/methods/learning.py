@@ -34,8 +34,9 @@ class Learning:
         kernel: family of the kernel.
         settings: what is fitted, with which priors.
         start: groups to begin with.
-        choose: finds groups from data at each learning; None keeps those of the start.
-        due: learn again? given n and the n of the last time.
+        choose: finds groups from data; None keeps those of the start.
+        due: learn hyperparameters again? given n and the n of the last time.
+        choose_due: choose groups again? likewise. They are taken if they explain the data better than the present ones.
         full_order: add a term over all dimensions.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
@@ -45,6 +46,7 @@ class Learning:
     start: Decomposition
     choose: ChooseGroups | None
     due: Callable[[int, int], bool]
+    choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
     full_order: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
@@ -83,8 +85,10 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     if _too_late(query, n):
         return _hurried_model(query, known, blank, X, y), state
     if known is None or learning.due(n, state["learned_at"]):
-        known = _learn(X, y, known, blank, learning, query.rng)
-        return known, _write_model(known, n)
+        chosen_at = state.get("chosen_at", 0)
+        choosing = learning.choose is not None and learning.choose_due(n, chosen_at)
+        learned = _learn(X, y, known, blank, learning, query.rng, choosing=choosing)
+        return learned, _write_model(learned, n, n if choosing else chosen_at)
     return _up_to_date(known, X, y, min(state["learned_at"], n), query.cache), state
 
 
@@ -106,15 +110,27 @@ def _learn(
     blank: AdditiveGP,
     learning: Learning,
     rng: np.random.Generator,
+    *,
+    choosing: bool,
 ) -> AdditiveGP:
-    model = blank if known is None else known
-    if learning.choose is not None:
-        if known is None:
-            model = model.fit(X, y, settings=learning.settings)
-        groups = learning.choose(X, y, model, rng)
-        if groups != model.decomposition:
-            return regrouped(blank, groups).fit(X, y, settings=learning.settings)
-    return model.fit(X, y, settings=learning.settings, warm=known is not None)
+    present = (known or blank).fit(X, y, settings=learning.settings, warm=known is not None)
+    if not choosing or learning.choose is None:
+        return present
+    groups = learning.choose(X, y, present, rng)
+    if groups == present.decomposition:
+        return present
+    other = regrouped(blank, groups).fit(X, y, settings=learning.settings)
+    return max(present, other, key=_worth)
+
+
+def _worth(model: AdditiveGP) -> float:
+    """Evidence less log D for every dimension that joins another.
+
+    Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
+    beyond that. Until then the full-order term, where there is one, does what they would do.
+    """
+    D, M = model.decomposition.dim, len(model.decomposition)
+    return model.log_marginal_likelihood() - (D - M) * float(np.log(D))
 
 
 def _up_to_date(known: AdditiveGP, X: Array, y: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:
@@ -138,9 +154,10 @@ def _is_prefix(cache: AdditiveGP, known: AdditiveGP, X: Array, learned_at: int) 
     )
 
 
-def _write_model(model: AdditiveGP, n: int) -> State:
+def _write_model(model: AdditiveGP, n: int, chosen_at: int) -> State:
     return {
         "learned_at": n,
+        "chosen_at": chosen_at,
         "groups": [list(group) for group in model.decomposition.groups],
         "lengthscales": model.lengthscales.tolist(),
         "scales": model.scales.tolist(),

@@ -63,30 +63,43 @@ def _screened(value: maximise.Value, query: Query, count: int) -> tuple[Array, A
     return Z[: len(found)], found
 
 
-def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query, groups: slice = slice(None)) -> Array:
+def group_starts(model: AdditiveGP, query: Query, count: int = 3) -> Array:
+    """Points put together from what looks best in each group: the k-th takes every group's k-th best, (count, D).
+
+    No single evaluation may have come near such a point; to know it is what the groups are for.
+    """
+    parts = model.decomposition.groups
+    Z = np.vstack([query.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
+    return _combine(Z, model.group_means(Z)[: len(parts)], parts, count)
+
+
+def incumbents(model: AdditiveGP, count: int) -> Array:
+    """The points with the best values seen, (count, D)."""
+    return model.X[np.argsort(-model.y, kind="stable")[:count]]
+
+
+def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query) -> Array:
     """Line 1 of Algorithm 1 for all groups at once: each component's acquisition, climbed from its best candidates.
 
     The sum over groups is climbed from points that combine every group's k-th best candidate; being a sum over separate
     coordinates, it moves each group up its own acquisition. Then every group takes the best of its own.
     """
     space, stop = query.space, query.deadline.passed
-    parts = model.groups[groups]
 
     def values(Z: Array) -> Array:  # (M, m)
         moments = model.group_moments(Z)
-        return acquisition(moments.mean, moments.variance)[0][groups]
+        return acquisition(moments.mean, moments.variance)[0]
 
     def sum_and_gradient(Z: Array) -> tuple[Array, Array]:
         moments = model.group_moments(Z)
         a, by_mean, by_variance = acquisition(moments.mean, moments.variance)
         return a.sum(axis=0), moments.gradient(by_mean, by_variance)
 
-    seen = model.X[np.argsort(-model.y, kind="stable")[:10]]
-    Z = np.vstack([query.uniform(_GROUP_CANDIDATES), seen])
-    starts = _combine(Z, values(Z), parts, 4)
+    Z = np.vstack([query.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
+    starts = _combine(Z, values(Z), model.groups, 4)
     points, _ = maximise.ascend(sum_and_gradient, starts, rounds=40, stop=stop)
     finalists = np.vstack([space.snap(points), starts])
-    best = _combine(finalists, values(finalists), parts, 1)[0]
+    best = _combine(finalists, values(finalists), model.groups, 1)[0]
     return maximise.polish(lambda Z: values(Z).sum(axis=0), best, alternatives(query))
 
 
