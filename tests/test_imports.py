@@ -58,6 +58,7 @@ LAYERS = {
     "report": 11,
     "demo": 11,
     "cli": 12,
+    "__main__": 13,
 }
 
 # Some must not even look at everything below them.

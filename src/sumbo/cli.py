@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "that were learned beside the true ones, and what random search finds with the same budget.",
     )
     demo.add_argument("--seed", type=int, default=0, help="which problem, and which run of it (default 0)")
-    demo.add_argument("--budget", type=int, default=200, help="number of evaluations (default 200)")
+    demo.add_argument("--budget", type=int, default=400, help="number of evaluations (default 400)")
     options = parser.parse_args(arguments)
     try:
         return _demo(options.seed, options.budget)
