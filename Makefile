@@ -30,7 +30,7 @@ scaling: $(STAMP)         ## seconds and memory against observations and paramet
 	$(BIN)/python benchmarks/scaling.py --out docs/scaling.jsonl --markdown docs/scaling.md --plot docs/scaling.svg
 
 structure: $(STAMP)       ## how well groups are recovered
-	$(BIN)/python benchmarks/structure.py
+	$(BIN)/python benchmarks/structure.py --out docs/structure.jsonl --markdown docs/structure_table.md
 
 format: $(STAMP)          ## make `ruff` happy
 	$(BIN)/ruff check --fix .

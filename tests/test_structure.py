@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 from oracles import Additive, central_differences, random_points
 
-from sumbo import structure
 from sumbo.decomposition import Decomposition
-from sumbo.errors import DecompositionError
+from sumbo.errors import DecompositionError, SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import FAMILIES
-from sumbo.structure import Problem, Relaxation, Rules, Scorer, Tied, Walk, joined, search
+from sumbo.structure import posterior, random_trials, sampling, search
+from sumbo.structure import score as score_module
+from sumbo.structure.relaxation import Relaxation, joined
+from sumbo.structure.rules import Rules
+from sumbo.structure.sampling import gibbs_sweep, sample, summarise
+from sumbo.structure.score import Problem, Scorer, Tied
+from sumbo.structure.walk import SHORTLIST, Walk
 
 D = 6
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
@@ -91,7 +96,7 @@ def test_first_order_change_is_the_limit_of_small_changes():
 def test_few_kernels_are_kept(monkeypatch):
     rng = np.random.default_rng(4)
     problem, _ = random_problem(rng)
-    monkeypatch.setattr(structure, "_KEPT", 3 * 8 * 25 * 26 // 2)
+    monkeypatch.setattr(score_module, "_KEPT", 3 * 8 * 25 * 26 // 2)
     scorer = Scorer(problem, TIED)
     for i in range(D):
         scorer.kernel((i,))
@@ -146,7 +151,7 @@ def test_no_more_evaluations_than_given():
     walk = Walk(Scorer(problem, TIED), [(u,) for u in range(D)], rng)
     limit = problem.spent + 7
     walk.sweep(0.0, swaps=True, limit=limit)
-    assert limit <= problem.spent < limit + structure._SHORTLIST
+    assert limit <= problem.spent < limit + SHORTLIST
 
 
 # --- the relaxation -------------------------------------------------------------------------------------------------
@@ -292,3 +297,132 @@ def test_search_with_repeated_points_and_categories():
 def test_search_in_one_dimension():
     X, y = draw([(0,)], 10)
     assert search(X, y, AdditiveGP([(0,)]), np.random.default_rng(0), max_group_size=3).groups == ((0,),)
+
+
+def test_search_on_many_points_explores_on_some():
+    groups = ((0, 1), (2, 3), (4,), (5,))
+    X, y = draw(groups, 450)
+    model = AdditiveGP(Decomposition.apart(D), kernel="se")
+    assert search(X, y, model, np.random.default_rng(0), max_group_size=3).groups == groups
+
+
+def test_random_trials_return_the_present_groups_or_better():
+    X, y = draw([(0, 1), (2, 3), (4, 5)], 100)
+    truth = AdditiveGP([(0, 1), (2, 3), (4, 5)], kernel="se").fit(X, y)
+    assert random_trials(X, y, truth, np.random.default_rng(0), group_size=2, trials=5) == truth.decomposition
+    wrong = AdditiveGP([(0, 2), (1, 4), (3, 5)], kernel="se").fit(X, y)
+    found = random_trials(X, y, wrong, np.random.default_rng(0), group_size=2, trials=50)
+    assert found != wrong.decomposition
+    assert [len(group) for group in found.groups] == [2, 2, 2]
+
+
+# --- the posterior --------------------------------------------------------------------------------------------------
+
+
+def partitions(units):
+    """All partitions of a list."""
+    if not units:
+        yield []
+        return
+    for smaller in partitions(units[1:]):
+        yield [(units[0],), *smaller]
+        for j, group in enumerate(smaller):
+            yield [*smaller[:j], tuple(sorted((units[0], *group))), *smaller[j + 1 :]]
+
+
+def exact_posterior(problem, tied, temperature=1.0):
+    """Probability of every allowed decomposition, by enumeration."""
+    scorer = Scorer(problem, tied)
+    allowed = [p for p in partitions(list(range(len(problem.rules.units)))) if all(map(problem.rules.allows, p))]
+    scores = np.array([scorer.score(scorer.total(groups), len(groups)) for groups in allowed]) / temperature
+    p = np.exp(scores - scores.max())
+    return {problem.rules.decomposition(g): float(v) for g, v in zip(allowed, p / p.sum(), strict=True)}
+
+
+def four_dimensions(seed, **wishes):
+    """A little problem with many plausible answers."""
+    X, y = draw([(0, 1), (2, 3)], 12, seed=seed)
+    return Problem(np.ascontiguousarray(X.T), y, np.zeros(4, bool), 0, Rules.of(4, 4, **wishes))
+
+
+def test_there_are_fifteen_partitions_of_four():
+    assert len(exact_posterior(four_dimensions(0), TIED)) == 15
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_gibbs_sweeps_leave_the_exact_posterior_as_it_is(temperature):
+    rng = np.random.default_rng(0)
+    problem = four_dimensions(1)
+    exact = exact_posterior(problem, TIED, temperature)
+    walk = Walk(Scorer(problem, TIED), [(u,) for u in range(4)], rng)
+    counts = dict.fromkeys(exact, 0)
+    for _ in range(4000):
+        gibbs_sweep(walk, temperature)
+        counts[problem.rules.decomposition(walk.groups)] += 1
+    assert max(exact.values()) < 0.9  # else this test would be too easy
+    for decomposition, p in exact.items():
+        assert counts[decomposition] / 4000 == pytest.approx(p, abs=0.03)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"together": [(0, 3)]}, {"apart": [(0, 1, 2)]}])
+def test_samples_follow_the_exact_posterior(wishes, monkeypatch):
+    monkeypatch.setattr(sampling, "_SOFTENED", np.inf)  # where chains mix, they all count the same
+    rng = np.random.default_rng(0)
+    problem = four_dimensions(2, **wishes)
+    exact = exact_posterior(problem, TIED)
+    found = dict.fromkeys(exact, 0.0)
+    for decomposition, weight in sample(problem, TIED, problem.rules.extremes()[0], rng, 40000):
+        found[decomposition] += weight
+    assert max(exact.values()) < 0.9
+    for decomposition, p in exact.items():
+        assert found[decomposition] == pytest.approx(p, abs=0.05)
+
+
+def test_weights_of_chains():
+    a, b = Decomposition([(0, 1)]), Decomposition([(0,), (1,)])
+    shares = sampling.weighted([[(a, 10.0), (b, 12.0)], [(b, 11.0 - sampling._SOFTENED * np.log(3.0))] * 2])
+    assert shares == [(a, pytest.approx(0.375)), (b, pytest.approx(0.375)), *[(b, pytest.approx(0.125))] * 2]
+
+
+def test_summary_counts():
+    a, b = Decomposition([(0, 1), (2,)]), Decomposition([(0,), (1,), (2,)])
+    found = summarise([(a, 0.25), (b, 0.25), (a, 0.5)], a)
+    assert found.decompositions == (a, b)
+    assert found.weights.tolist() == [0.75, 0.25]
+    assert found.together.tolist() == [[1, 0.75, 0], [0.75, 1, 0], [0, 0, 1]]
+    assert found.sizes.tolist() == [[0.25, 0.75, 0], [0.25, 0.75, 0], [1, 0, 0]]
+    assert found.best == a
+
+
+def test_posterior_is_sure_with_many_points_and_unsure_with_few():
+    groups = [(0, 1), (2, 3), (4,), (5,)]
+    model = AdditiveGP(Decomposition.apart(D), kernel="se")
+    options = {"max_group_size": 3, "evaluations": 3000}
+    X, y = draw(groups, 150)
+    sure = posterior(X, y, model, np.random.default_rng(0), **options)
+    unsure = posterior(X[:15], y[:15], model, np.random.default_rng(0), **options)
+    assert min(sure.together[0, 1], sure.together[2, 3]) > 0.95
+    assert sure.best == sure.decompositions[0] == Decomposition(groups)
+    off_diagonal = unsure.together[np.triu_indices(D, 1)]
+    assert off_diagonal.max() < 0.9
+    assert len(unsure.decompositions) > len(sure.decompositions)
+    for found in (sure, unsure):
+        np.testing.assert_allclose(found.sizes.sum(axis=1), 1.0)
+        assert found.weights.sum() == pytest.approx(1.0)
+
+
+def test_posterior_repeats_exactly_and_honours_wishes():
+    X, y = draw([(0, 1, 2), (3, 4), (5,)], 30)
+    model = AdditiveGP(Decomposition.whole(D))
+    options = {"max_group_size": 3, "evaluations": 600, "together": [(0, 5)], "apart": [(3, 4)]}
+    one, two = (posterior(X, y, model, np.random.default_rng(1), **options) for _ in range(2))
+    np.testing.assert_array_equal(one.together, two.together)
+    assert one.decompositions == two.decompositions
+    assert one.together[0, 5] == pytest.approx(1.0)
+    assert one.together[3, 4] == 0.0
+    assert one.sizes[:, 3:].sum() == 0.0
+
+
+def test_posterior_needs_data():
+    with pytest.raises(SettingError, match="at least 2 observations; got 1"):
+        posterior(np.zeros((1, 2)), np.zeros(1), AdditiveGP([(0, 1)]), np.random.default_rng(0), max_group_size=2)

@@ -143,7 +143,7 @@ def exp_negative(x: float) -> float:
 
 
 @loops
-def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
+def squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
     """r2[q] = sum_i (x_i - X_qi)^2 / l_i^2 over one group, for the first n points."""
     f = 0
     # Two dimensions in one pass, for as long as both are numbers: half the traffic on r2.
@@ -178,7 +178,7 @@ def _squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
 
 
 @loops
-def _add_phi(r2, n, scale, family, out):
+def add_phi(r2, n, scale, family, out):
     """out[q] += scale * phi(r2[q])."""
     if family == 0:
         for q in range(n):
@@ -229,8 +229,8 @@ def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):
         row = K[p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
-            _add_phi(r2, p + 1, s2[j], family, row)
+            squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
+            add_phi(r2, p + 1, s2[j], family, row)
     return K
 
 
@@ -245,8 +245,8 @@ def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
         row = K[p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _add_phi(r2, n, s2[j], family, row)
+            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            add_phi(r2, n, s2[j], family, row)
     return K
 
 
@@ -260,8 +260,8 @@ def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _add_phi(r2, n, s2[j], family, K[j, p])
+            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            add_phi(r2, n, s2[j], family, K[j, p])
     return K
 
 
@@ -282,7 +282,7 @@ def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_in
         W[p] = 0.5 * (alpha_p * alpha_p - K_inv_p[p])
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
+            squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
             _weigh_phi_and_slope(r2, p + 1, family, W, v, w)
             total = 0.0
             for q in range(p + 1):
@@ -332,7 +332,7 @@ def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
             _weigh_phi_and_slope(r2, n, family, A[p], v, w)
             _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
     return G
@@ -348,7 +348,7 @@ def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            _squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
+            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
             _weigh_phi_and_slope(r2, n, family, A[j, p], v, w)
             _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
     return G

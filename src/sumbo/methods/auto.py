@@ -19,12 +19,14 @@ from sumbo.kernels import Array
 from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.learning import Learning, best_seen, current_model, learned_geometrically, with_pending
 from sumbo.methods.search import group_starts, incumbents, maximise_joint
+from sumbo.sparse import chosen
 
 # Variances may differ by orders of magnitude between terms: those that do not matter must be able to vanish.
 _FIT = FitSettings(scale_sd=3.0)
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
-_SEARCH_WORK = 80_000  # evidence evaluations of a search for groups, times observations
+_SEARCH_POINTS = 300  # observations that such a search looks at, at most: it must not keep anyone waiting
+_SEARCH_WORK = 60_000  # its evidence evaluations, times observations
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,14 @@ class Auto(Method):
             self._groups if self.max_group_size > 1 else None,
             due=learned_geometrically(0.05, 2),
             choose_due=lambda n, chosen_at: n >= max(_FIRST_SEARCH, 1.3 * chosen_at),
+            decisive=True,
             full_order=D > 1,
         )
 
     def _groups(self, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
-        work = _SEARCH_WORK // len(y)
-        return structure.search(X, y, model, rng, max_group_size=self.max_group_size, evaluations=work)
+        some = chosen(y, min(_SEARCH_POINTS, len(y)))
+        work = _SEARCH_WORK // len(some)
+        return structure.search(X[some], y[some], model, rng, max_group_size=self.max_group_size, evaluations=work)
 
 
 def space_filling(query: Query) -> Array:

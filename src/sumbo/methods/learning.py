@@ -36,7 +36,8 @@ class Learning:
         start: groups to begin with.
         choose: finds groups from data; None keeps those of the start.
         due: learn hyperparameters again? given n and the n of the last time.
-        choose_due: choose groups again? likewise. They are taken if they explain the data better than the present ones.
+        choose_due: choose groups again? likewise.
+        decisive: take other groups only if the evidence for them is beyond luck; otherwise as they are chosen.
         full_order: add a term over all dimensions.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
@@ -47,6 +48,7 @@ class Learning:
     choose: ChooseGroups | None
     due: Callable[[int, int], bool]
     choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
+    decisive: bool = False
     full_order: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
@@ -113,14 +115,36 @@ def _learn(
     *,
     choosing: bool,
 ) -> AdditiveGP:
-    present = (known or blank).fit(X, y, settings=learning.settings, warm=known is not None)
+    warm = known is not None
     if not choosing or learning.choose is None:
-        return present
+        return (known or blank).fit(X, y, settings=learning.settings, warm=warm)
+    if not learning.decisive:
+        model = known or blank.fit(X, y, settings=learning.settings)
+        groups = learning.choose(X, y, model, rng)
+        if groups != model.decomposition:
+            return regrouped(blank, groups).fit(X, y, settings=learning.settings)
+        return model.fit(X, y, settings=learning.settings, warm=warm)
+    present = (known or blank).fit(X, y, settings=learning.settings, warm=warm)
     groups = learning.choose(X, y, present, rng)
     if groups == present.decomposition:
         return present
-    other = regrouped(blank, groups).fit(X, y, settings=learning.settings)
-    return max(present, other, key=_worth)
+    other = regrouped(blank, groups).with_hyperparameters(_carried_over(present, groups))
+    return max(present, other.fit(X, y, settings=learning.settings, warm=True), key=_worth)
+
+
+def _carried_over(model: AdditiveGP, groups: Decomposition) -> Hyperparameters:
+    """Hyperparameters for other groups that say the same of each dimension, to start a fit from."""
+    lengthscale, variance = np.empty(groups.dim), np.empty(groups.dim)  # per dimension, as if it were alone
+    parts = np.split(model.lengthscales, model.terms.offsets[1:-1])
+    for group, lengthscales, scale in zip(model.decomposition.groups, parts, model.scales, strict=False):
+        lengthscale[list(group)] = lengthscales / np.sqrt(len(group))
+        variance[list(group)] = scale**2 / len(group)
+    of_groups = [lengthscale[list(g)] * np.sqrt(len(g)) for g in groups.groups]
+    scales = [np.sqrt(variance[list(g)].sum()) for g in groups.groups]
+    if model.full_order:
+        of_groups.append(parts[-1])
+        scales.append(model.scales[-1])
+    return Hyperparameters(np.concatenate(of_groups), np.array(scales), model.noise_variance)
 
 
 def _worth(model: AdditiveGP) -> float:

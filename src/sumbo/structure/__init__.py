@@ -1,0 +1,7 @@
+"""Decompositions from data: which groups explain the values best, and how sure that is."""
+
+from sumbo.structure.climb import search
+from sumbo.structure.sampling import StructurePosterior, posterior
+from sumbo.structure.trials import random_trials
+
+__all__ = ["StructurePosterior", "posterior", "random_trials", "search"]
