@@ -29,7 +29,7 @@ from sumbo.errors import SettingError
 from sumbo.evidence import evidence_with_gradient, log_evidence
 from sumbo.kernels import Array, Terms
 
-_STEPS_TIMES_N = 10_000  # a thrifty refit: 25 evaluations at n = 400, 10 at n = 1000
+_STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500
 _LEAST_STEPS = 8
 _COLD = 10  # a first fit is thrifty from ten times as many observations on
 

@@ -155,7 +155,7 @@ class AdditiveGP:
         if len(y) == 0:
             return self.condition(X, y)
         # Past the limit of exact models, hyperparameters come from observations spread evenly over all.
-        some = np.linspace(0, len(y) - 1, min(len(y), SUPPORT if len(y) > EXACT_LIMIT else len(y))).astype(int)
+        some = np.linspace(0, len(y) - 1, len(y) if len(y) <= EXACT_LIMIT else SUPPORT).astype(int)
         learned = fit_hyperparameters(
             np.ascontiguousarray(X[some].T),
             y[some],

@@ -194,6 +194,35 @@ def add_phi(r2, n, scale, family, out):
 
 
 @loops
+def _add_phi_alone(row, value, inv_l2, n, scale, family, out):
+    """out[q] += scale * phi of a group of one number: no distance to store, no root to take."""
+    if family == 0:
+        for q in range(n):
+            difference = row[q] - value
+            out[q] += scale * exp_negative(-0.5 * inv_l2 * difference * difference)
+    elif family == 1:
+        factor = math.sqrt(3.0 * inv_l2)
+        for q in range(n):
+            a = factor * abs(row[q] - value)
+            out[q] += scale * (1.0 + a) * exp_negative(-a)
+    else:
+        factor = math.sqrt(5.0 * inv_l2)
+        for q in range(n):
+            a = factor * abs(row[q] - value)
+            out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
+
+
+@loops
+def _add_group(XT, x, nominal, dims, inv_l2, n, scale, family, r2, out):
+    """out[q] += scale * phi(r2[q]) of one group, for the first n points."""
+    if dims.shape[0] == 1 and not nominal[dims[0]]:
+        _add_phi_alone(XT[dims[0]], x[dims[0]], inv_l2[0], n, scale, family, out)
+    else:
+        squared_distances(XT, x, nominal, dims, inv_l2, n, r2)
+        add_phi(r2, n, scale, family, out)
+
+
+@loops
 def _weigh_phi_and_slope(r2, n, family, weights, v, w):
     """v[q] = weights[q] phi(r2[q]) and w[q] = weights[q] dphi/dr2(r2[q]); no slope is infinite at zero.
 
@@ -229,8 +258,7 @@ def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):
         row = K[p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
-            add_phi(r2, p + 1, s2[j], family, row)
+            _add_group(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, s2[j], family, r2, row)
     return K
 
 
@@ -245,8 +273,7 @@ def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
         row = K[p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            add_phi(r2, n, s2[j], family, row)
+            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
     return K
 
 
@@ -260,8 +287,7 @@ def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
         z[:] = ZT[:, p]
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            add_phi(r2, n, s2[j], family, K[j, p])
+            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, K[j, p])
     return K
 
 

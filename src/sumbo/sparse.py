@@ -26,7 +26,7 @@ from sumbo import kernels, linalg
 from sumbo.kernels import Array, Terms
 
 EXACT_LIMIT = 2000  # observations up to which the model is exact
-SUPPORT = 1000  # support points beyond that
+SUPPORT = 700  # support points beyond that
 _BLOCK = 2000  # observations taken in at a time, to bound memory
 
 

@@ -19,6 +19,7 @@ from sumbo.fit import FitSettings, Hyperparameters
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
+from sumbo.sparse import EXACT_LIMIT
 
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
@@ -88,7 +89,9 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
         return _hurried_model(query, known, blank, X, y), state
     if known is None or learning.due(n, state["learned_at"]):
         chosen_at = state.get("chosen_at", 0)
+        # With very many observations the first suggestion has enough to do: groups can wait for the second learning.
         choosing = learning.choose is not None and learning.choose_due(n, chosen_at)
+        choosing = choosing and (known is not None or n <= EXACT_LIMIT)
         learned = _learn(X, y, known, blank, learning, query.rng, choosing=choosing)
         return learned, _write_model(learned, n, n if choosing else chosen_at)
     return _up_to_date(known, X, y, min(state["learned_at"], n), query.cache), state
@@ -124,7 +127,8 @@ def _learn(
         if groups != model.decomposition:
             return regrouped(blank, groups).fit(X, y, settings=learning.settings)
         return model.fit(X, y, settings=learning.settings, warm=warm)
-    present = (known or blank).fit(X, y, settings=learning.settings, warm=warm)
+    # The present groups were fitted a moment ago: one suggestion need not pay for two fits and a search.
+    present = known.condition(X, y) if known else blank.fit(X, y, settings=learning.settings)
     groups = learning.choose(X, y, present, rng)
     if groups == present.decomposition:
         return present
