@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 import sumbo.gp
 import sumbo.sparse
 from sumbo import AdditiveGP, Optimizer
-from sumbo.sparse import Sparse, chosen
+from sumbo.exact import Exact
+from sumbo.sparse import Sparse, chosen, support_size
 
 GROUPS = [(0,), (1, 2)]
 
@@ -15,9 +16,9 @@ GROUPS = [(0,), (1, 2)]
 @pytest.fixture
 def small(monkeypatch):
     """Sparse from 30 observations on, with 20 support points."""
-    for module in (sumbo.gp, sumbo.sparse):
-        monkeypatch.setattr(module, "EXACT_LIMIT", 30)
-        monkeypatch.setattr(module, "SUPPORT", 20)
+    monkeypatch.setattr(sumbo.gp, "EXACT_LIMIT", 30)
+    monkeypatch.setattr(sumbo.gp, "FIT_POINTS", 25)
+    monkeypatch.setattr(sumbo.sparse, "support_size", lambda n: 20)
     monkeypatch.setattr(sumbo.sparse, "_BLOCK", 7)
 
 
@@ -152,6 +153,27 @@ def test_singletons_at_2000_points_are_within_two_percent_of_exact():
     mean = exact.posterior(Z)[0]
     support = sumbo.kernels.cross(np.ascontiguousarray(Z.T), sparse.XT, gp.terms) @ sparse.alpha
     assert np.abs(support - mean).max() < 0.02
+
+
+def test_just_past_the_limit_it_is_as_good_as_exact():
+    rng = np.random.default_rng(0)
+    X, Z = rng.random((2050, 8)), rng.random((200, 8))
+    y = np.prod(np.sin(5 * X[:, :4]), axis=1) + X[:, 4] * X[:, 5]
+    y = (y - y.mean()) / y.std()
+    gp = AdditiveGP([(0, 1, 2, 3), (4, 5), (6, 7)], lengthscales=0.8, noise_variance=1e-3, full_order=True)
+    sparse = gp.condition(X, y)
+    assert isinstance(sparse._data, Sparse)
+    exact = gp.condition(X[:1], y[:1])
+    exact = sumbo.gp.replace(exact, _data=Exact.condition(gp.terms, gp.noise_variance, X, y))
+    assert np.abs(sparse.posterior(Z)[0] - exact.posterior(Z)[0]).max() < 0.02
+    assert np.abs(sparse.posterior(Z)[1] - exact.posterior(Z)[1]).max() < 0.02
+
+
+def test_the_support_shrinks_so_that_the_work_does_not_grow():
+    assert support_size(2001) == 2001
+    assert support_size(20_000) == 707
+    sizes = [n * support_size(n) ** 2 for n in range(2200, 100_000, 500)]
+    assert max(sizes) <= 1e10
 
 
 def test_the_support_holds_the_best_and_is_spread_over_the_rest():

@@ -31,7 +31,7 @@ from sumbo.kernels import Array, Terms
 
 _STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500
 _LEAST_STEPS = 8
-_COLD = 10  # a first fit is thrifty from ten times as many observations on
+_COLD = 5  # a first fit is thrifty from five times as many observations on
 
 
 @dataclass(frozen=True, slots=True)

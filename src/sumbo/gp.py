@@ -32,7 +32,7 @@ from sumbo.exact import Exact
 from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
 from sumbo.kernels import Array, Terms
 from sumbo.paths import SamplePath, draw_prior
-from sumbo.sparse import EXACT_LIMIT, SUPPORT, Sparse
+from sumbo.sparse import EXACT_LIMIT, FIT_POINTS, Sparse
 from sumbo.threads import on_one_thread
 
 
@@ -155,7 +155,7 @@ class AdditiveGP:
         if len(y) == 0:
             return self.condition(X, y)
         # Past the limit of exact models, hyperparameters come from observations spread evenly over all.
-        some = np.linspace(0, len(y) - 1, len(y) if len(y) <= EXACT_LIMIT else SUPPORT).astype(int)
+        some = np.linspace(0, len(y) - 1, len(y) if len(y) <= EXACT_LIMIT else FIT_POINTS).astype(int)
         learned = fit_hyperparameters(
             np.ascontiguousarray(X[some].T),
             y[some],

@@ -26,8 +26,14 @@ from sumbo import kernels, linalg
 from sumbo.kernels import Array, Terms
 
 EXACT_LIMIT = 2000  # observations up to which the model is exact
-SUPPORT = 700  # support points beyond that
+FIT_POINTS = 500  # observations from which hyperparameters are then learned
+_WORK = 1e10  # n m^2, multiplications that conditioning may take
 _BLOCK = 2000  # observations taken in at a time, to bound memory
+
+
+def support_size(n: int) -> int:
+    """m: all points just past the limit, where the model is still as good as exact, and fewer the more there are."""
+    return min(n, int(np.sqrt(_WORK / n)))
 
 
 def chosen(y: Array, count: int) -> Array:
@@ -57,13 +63,14 @@ class Sparse:
     def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array) -> "Sparse":
         """From scratch: O(n m^2)."""
         points = np.array(X.T, order="C")
-        UT = np.ascontiguousarray(points[:, chosen(y, SUPPORT)])
+        m = support_size(len(y))
+        UT = np.ascontiguousarray(points[:, chosen(y, m)])
         K = kernels.gram(UT, terms)
         # Support points may be close to each other: some jitter from the start keeps L^-1 within reason.
         K.flat[:: len(K) + 1] += 1e-8 * float(K.diagonal().mean())
         factor = linalg.cholesky(K)
         L_inv = factor.inverse_lower()
-        rows, B = np.empty((len(y) + len(y) // 8, SUPPORT)), np.eye(SUPPORT)
+        rows, B = np.empty((len(y) + len(y) // 8, m)), np.eye(m)
         for a in range(0, len(y), _BLOCK):
             block = np.ascontiguousarray(points[:, a : a + _BLOCK])
             A = kernels.cross(block, UT, terms) @ L_inv.T / np.sqrt(noise_variance)
