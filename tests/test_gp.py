@@ -769,3 +769,8 @@ def test_a_covariance_that_is_not_finite_is_an_error():
     """1 / lengthscale^2 overflows: zero times infinity must not come out as a prediction."""
     with pytest.raises(DataError, match="NaN or infinite"):
         AdditiveGP([(0,)], lengthscales=1e-160).condition([[0.1], [0.2]], [1.0, 2.0])
+
+
+def test_group_means_are_those_of_the_components():
+    gp, _, _, Z = example()
+    np.testing.assert_allclose(gp.group_means(Z), gp.group_moments(Z).mean, atol=1e-10)

@@ -98,6 +98,11 @@ def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
     return _cross_groups(ZT, XT, *_flat(terms))
 
 
+def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
+    """k_j(Z_j, X_j) alpha of every group: (M, m), without the (M, m, n) in between."""
+    return _group_means(ZT, XT, *_flat(terms), alpha)
+
+
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
     return _evidence_traces(XT, *_flat(terms), alpha, K_inv)
@@ -289,6 +294,25 @@ def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
             a, b = offsets[j], offsets[j + 1]
             _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, K[j, p])
     return K
+
+
+@loops
+def _group_means(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, alpha):
+    m, n = ZT.shape[1], XT.shape[1]
+    means = np.empty((s2.shape[0], m))
+    r2, k = np.empty(n), np.empty(n)
+    z = np.empty(XT.shape[0])
+    for p in range(m):
+        z[:] = ZT[:, p]
+        for j in range(s2.shape[0]):
+            a, b = offsets[j], offsets[j + 1]
+            k[:] = 0.0
+            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, k)
+            total = 0.0
+            for q in range(n):
+                total += alpha[q] * k[q]
+            means[j, p] = total
+    return means
 
 
 @loops

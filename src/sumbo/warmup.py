@@ -32,6 +32,7 @@ def _exercise() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.random((6, 3)), rng.standard_normal(6)
     gp = AdditiveGP(Decomposition([(0,), (1, 2)])).fit(X, y).append(X[0], 0.0)
+    gp.group_means(X)
     for moments in (gp.moments(X), gp.group_moments(X)):
         moments.gradient(np.ones_like(moments.mean), np.ones_like(moments.mean))
 

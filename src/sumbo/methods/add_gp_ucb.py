@@ -58,7 +58,7 @@ class AddGPUCB(Method):
         explore_until: number of observations below which the lengthscale is 1e-5, so that the search spreads out.
     """
 
-    group_size: int = 4
+    group_size: int = 6
     groups: tuple[tuple[int, ...], ...] | None = None
     learn: str = "random"
     trials: int | None = None
