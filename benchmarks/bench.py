@@ -182,6 +182,7 @@ def botorch_ask(D: int, n: int, count: int = 5) -> float:
 
 def stalls() -> Iterator[Figure]:
     """The slowest suggestion of a run of 500 against the median one."""
+    told(20, 12).ask()  # loads or compiles the kernels, which has a figure of its own
     taken = ask_times(told(20, 0), 500)[10:]  # the space-filling start is no suggestion of the model's
     yield (
         "slowest ask / median ask, 500 evaluations D=20",

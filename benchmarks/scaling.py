@@ -49,10 +49,10 @@ def slope(rows: list[dict[str, Any]], by: str, what: str, least: int) -> float:
 
 
 def report(rows: list[dict[str, Any]], command: str) -> str:
-    over_n = [r for r in rows if (r["n"], r["D"]) in OVER_N]
-    over_d = [r for r in rows if (r["n"], r["D"]) in OVER_D]
+    over_n = sorted((r for r in rows if (r["n"], r["D"]) in OVER_N), key=lambda r: r["n"])
+    over_d = sorted((r for r in rows if (r["n"], r["D"]) in OVER_D), key=lambda r: r["D"])
     lines = ["| observations | parameters | ask (s) | refit (s) | memory (MB) |", "|---:|---:|---:|---:|---:|"]
-    for r in over_n + over_d:
+    for r in over_n + [r for r in over_d if r not in over_n]:
         lines.append(f"| {r['n']} | {r['D']} | {r['ask']:.3f} | {r['fit']:.3f} | {r['megabytes']:.0f} |")
     lines.append("")
     lines.append(
@@ -68,7 +68,7 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
 
     figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2), sharey=True)
     for axis, by, cases in ((axes[0], "n", OVER_N), (axes[1], "D", OVER_D)):
-        chosen = [r for r in rows if (r["n"], r["D"]) in cases]
+        chosen = sorted((r for r in rows if (r["n"], r["D"]) in cases), key=lambda r: r[by])
         for what, colour in (("ask", "tab:red"), ("fit", "tab:blue")):
             axis.loglog([r[by] for r in chosen], [r[what] for r in chosen], "o-", color=colour, label=what)
         axis.grid(True, which="major", alpha=0.3)

@@ -35,7 +35,7 @@ def log_evidence(XT: Array, y: Array, terms: Terms, noise_variance: float) -> fl
     """log p(y | X)."""
     if len(y) == 0:
         return 0.0
-    L, _ = linalg.cholesky_in_place(_covariance(XT, terms, noise_variance))
+    L = _factor(XT, terms, noise_variance)
     return _value(y, linalg.solve_factored(L, y), L)
 
 
@@ -43,7 +43,7 @@ def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: fl
     """log p(y | X) and its gradient by the logs of lengthscales, variances and noise variance."""
     if len(y) == 0:  # LAPACK refuses empty matrices
         return Evidence(0.0, np.zeros(len(terms.dims)), np.zeros(len(terms.s2)), 0.0)
-    L, _ = linalg.cholesky_in_place(_covariance(XT, terms, noise_variance))
+    L = _factor(XT, terms, noise_variance)
     alpha = linalg.solve_factored(L, y)
     value = _value(y, alpha, L)
     K_inv = linalg.inverse_in_place(L)
@@ -52,10 +52,13 @@ def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: fl
     return Evidence(value, by_l, by_s2, by_noise)
 
 
-def _covariance(XT: Array, terms: Terms, noise_variance: float) -> Array:
-    K = kernels.gram(XT, terms)
-    K.flat[:: len(K) + 1] += noise_variance
-    return K
+def _factor(XT: Array, terms: Terms, noise_variance: float) -> Array:
+    def covariance() -> Array:
+        K = kernels.gram(XT, terms)
+        K.flat[:: len(K) + 1] += noise_variance
+        return K
+
+    return linalg.cholesky_in_place(covariance(), covariance)[0]
 
 
 def _value(y: Array, alpha: Array, L: Array) -> float:

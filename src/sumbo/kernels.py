@@ -316,6 +316,36 @@ def _group_means(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, alpha):
 
 
 @loops
+def _add_slopes_by_l(XT, x, nominal, dims, inv_l2, scale, n, w, by_l):
+    """by_l_i += scale sum_q w[q] d r2_q / d log l_i over one group, where d r2 / d log l = -2 (x - x')^2 / l^2."""
+    f = 0
+    while f + 1 < dims.shape[0] and not nominal[dims[f]] and not nominal[dims[f + 1]]:
+        a_row, b_row = XT[dims[f]], XT[dims[f + 1]]
+        a_value, b_value = x[dims[f]], x[dims[f + 1]]
+        a_total, b_total = 0.0, 0.0
+        for q in range(n):
+            a, b = a_row[q] - a_value, b_row[q] - b_value
+            a_total += w[q] * a * a
+            b_total += w[q] * b * b
+        by_l[f] -= 2.0 * scale * inv_l2[f] * a_total
+        by_l[f + 1] -= 2.0 * scale * inv_l2[f + 1] * b_total
+        f += 2
+    while f < dims.shape[0]:
+        row = XT[dims[f]]
+        value = x[dims[f]]
+        total = 0.0
+        if nominal[dims[f]]:
+            for q in range(n):
+                total += w[q] if row[q] != value else 0.0
+        else:
+            for q in range(n):
+                difference = row[q] - value
+                total += w[q] * difference * difference
+        by_l[f] -= 2.0 * scale * inv_l2[f] * total
+        f += 1
+
+
+@loops
 def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
@@ -338,22 +368,13 @@ def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_in
             for q in range(p + 1):
                 total += v[q]
             by_s2[j] += s2[j] * total
-            for f in range(a, b):
-                row = XT[dims[f]]
-                value = x[dims[f]]
+            if b - a == 1 and not nominal[dims[a]]:
                 total = 0.0
-                if nominal[dims[f]]:
-                    for q in range(p):
-                        total += w[q] if row[q] != value else 0.0
-                elif b - a == 1:
-                    for q in range(p):
-                        total += w[q] * r2[q]
-                    total /= inv_l2[f]
-                else:
-                    for q in range(p):
-                        difference = row[q] - value
-                        total += w[q] * difference * difference
-                by_l[f] -= 2.0 * s2[j] * inv_l2[f] * total  # d r2 / d log l = -2 (x - x')^2 / l^2
+                for q in range(p):
+                    total += w[q] * r2[q]
+                by_l[a] -= 2.0 * s2[j] * total
+            else:
+                _add_slopes_by_l(XT, x, nominal, dims[a:b], inv_l2[a:b], s2[j], p, w, by_l[a:b])
     return by_l, by_s2
 
 

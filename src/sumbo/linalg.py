@@ -6,6 +6,7 @@
 | L      | (n, n) | lower triangular, L L^T = K + jitter I                             |
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,19 +89,27 @@ def cholesky(K: Array) -> Factor:
     return Factor(L, len(K), jitter, [len(K)])
 
 
-def cholesky_in_place(K: Array) -> tuple[Array, float]:
-    """L in the lower half of K's own memory, where no jitter is needed, and the jitter."""
+def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tuple[Array, float]:
+    """L in the lower half of K's own memory, where no jitter is needed, and the jitter.
+
+    Args:
+        K: the matrix, which is lost.
+        again: makes it once more, for the rare case that it needs jitter; without it a copy is kept.
+    """
     n = len(K)
+    saved = K.copy() if again is None else None
     # A C-ordered lower half is a Fortran-ordered upper half: LAPACK reads it with no copy.
-    diagonal = K.diagonal().copy()
-    saved = K.copy() if n else K
     U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
     jitter = 0.0
     # LAPACK may well call a matrix with a NaN in it factorised.
     while info != 0 or not np.isfinite(U.diagonal()).all():
+        if saved is None:
+            assert again is not None
+            saved = again()
         if not np.isfinite(saved[np.tril_indices(n)]).all():
             raise DataError("the covariance matrix has NaN or infinite elements; check lengthscales, scales and points")
-        jitter = max(10.0 * jitter, _FIRST_JITTER * max(float(np.mean(np.abs(diagonal))), 1e-300))
+        least = _FIRST_JITTER * max(float(np.mean(np.abs(saved.diagonal()))), 1e-300)
+        jitter = max(10.0 * jitter, least)
         shifted = saved.copy()
         shifted.flat[:: n + 1] += jitter
         U, info = lapack.dpotrf(shifted.T, lower=0, overwrite_a=1, clean=0)
