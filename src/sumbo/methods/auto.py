@@ -25,8 +25,8 @@ from sumbo.sparse import chosen
 _FIT = FitSettings(scale_sd=3.0)
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
-_SEARCH_POINTS = 180  # observations that such a search looks at, at most: it must not keep anyone waiting
-_SEARCH_WORK = 25_000  # its evidence evaluations, times observations
+_SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
+_SEARCH_WORK = 40_000  # its evidence evaluations, times observations
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from sumbo.fit import FitSettings, Hyperparameters
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
-from sumbo.sparse import EXACT_LIMIT
 
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
@@ -37,8 +36,8 @@ class Learning:
         start: groups to begin with.
         choose: finds groups from data; None keeps those of the start.
         due: learn hyperparameters again? given n and the n of the last time.
-        choose_due: choose groups again? likewise.
-        decisive: take other groups only if the evidence for them is beyond luck; otherwise as they are chosen.
+        decisive: take other groups only if the evidence for them is beyond luck, not as they are chosen.
+        choose_due: where decisive, look for groups again? likewise; elsewhere that is done at every learning.
         full_order: add a term over all dimensions.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
@@ -48,8 +47,8 @@ class Learning:
     start: Decomposition
     choose: ChooseGroups | None
     due: Callable[[int, int], bool]
-    choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
     decisive: bool = False
+    choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
     full_order: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
@@ -87,14 +86,36 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     known = _read_model(state, blank)
     if _too_late(query, n):
         return _hurried_model(query, known, blank, X, y), state
+    if known is not None and learning.decisive and learning.choose is not None:
+        # A search for groups in one suggestion, the fit of what it found in the next: nobody waits for both.
+        if "candidate" in state:
+            return _decided(X, y, known, learning, query)
+        if learning.choose_due(n, state["chosen_at"]):
+            return _searched(X, y, known, learning.choose, query)
     if known is None or learning.due(n, state["learned_at"]):
-        chosen_at = state.get("chosen_at", 0)
-        # With very many observations the first suggestion has enough to do: groups can wait for the second learning.
-        choosing = learning.choose is not None and learning.choose_due(n, chosen_at)
-        choosing = choosing and (known is not None or n <= EXACT_LIMIT)
-        learned = _learn(X, y, known, blank, learning, query.rng, choosing=choosing)
-        return learned, _write_model(learned, n, n if choosing else chosen_at)
-    return _up_to_date(known, X, y, min(state["learned_at"], n), query.cache), state
+        learned = _learn(X, y, known, blank, learning, query.rng)
+        return learned, _write_model(learned, n, state.get("chosen_at", 0))
+    return _up_to_date(known, X, y, state["learned_at"], query.cache), state
+
+
+def _searched(X: Array, y: Array, known: AdditiveGP, choose: ChooseGroups, query: Query) -> tuple[AdditiveGP, State]:
+    """The present model, and in the state other groups that may be better."""
+    present = _up_to_date(known, X, y, query.state["learned_at"], query.cache)
+    groups = choose(X, y, present, query.rng)
+    found = {} if groups == present.decomposition else {"candidate": [list(group) for group in groups.groups]}
+    return present, query.state | {"chosen_at": len(y)} | found
+
+
+def _decided(X: Array, y: Array, known: AdditiveGP, learning: Learning, query: Query) -> tuple[AdditiveGP, State]:
+    """The present model or one with the candidate's groups, whichever the evidence speaks for."""
+    state = {name: value for name, value in query.state.items() if name != "candidate"}
+    present = _up_to_date(known, X, y, state["learned_at"], query.cache)
+    groups = Decomposition(query.state["candidate"])
+    other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
+    other = other.fit(X, y, settings=learning.settings, warm=True)
+    if _worth(other) > _worth(present):
+        return other, _write_model(other, len(y), state["chosen_at"])
+    return present, state
 
 
 def best_seen(model: AdditiveGP) -> float:
@@ -109,31 +130,15 @@ def with_pending(model: AdditiveGP, query: Query) -> AdditiveGP:
 
 
 def _learn(
-    X: Array,
-    y: Array,
-    known: AdditiveGP | None,
-    blank: AdditiveGP,
-    learning: Learning,
-    rng: np.random.Generator,
-    *,
-    choosing: bool,
+    X: Array, y: Array, known: AdditiveGP | None, blank: AdditiveGP, learning: Learning, rng: np.random.Generator
 ) -> AdditiveGP:
-    warm = known is not None
-    if not choosing or learning.choose is None:
-        return (known or blank).fit(X, y, settings=learning.settings, warm=warm)
-    if not learning.decisive:
-        model = known or blank.fit(X, y, settings=learning.settings)
-        groups = learning.choose(X, y, model, rng)
-        if groups != model.decomposition:
-            return regrouped(blank, groups).fit(X, y, settings=learning.settings)
-        return model.fit(X, y, settings=learning.settings, warm=warm)
-    # The present groups were fitted a moment ago: one suggestion need not pay for two fits and a search.
-    present = known.condition(X, y) if known else blank.fit(X, y, settings=learning.settings)
-    groups = learning.choose(X, y, present, rng)
-    if groups == present.decomposition:
-        return present
-    other = regrouped(blank, groups).with_hyperparameters(_carried_over(present, groups))
-    return max(present, other.fit(X, y, settings=learning.settings, warm=True), key=_worth)
+    if learning.choose is None or learning.decisive:
+        return (known or blank).fit(X, y, settings=learning.settings, warm=known is not None)
+    model = known or blank.fit(X, y, settings=learning.settings)
+    groups = learning.choose(X, y, model, rng)
+    if groups != model.decomposition:
+        return regrouped(blank, groups).fit(X, y, settings=learning.settings)
+    return model.fit(X, y, settings=learning.settings, warm=known is not None)
 
 
 def _carried_over(model: AdditiveGP, groups: Decomposition) -> Hyperparameters:
