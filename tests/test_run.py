@@ -271,7 +271,7 @@ def test_an_objective_that_always_fails_is_given_up_with_its_reason():
 
     with pytest.raises(
         ObjectiveError,
-        match=r"the first 10 evaluations all failed, the last with: FileNotFoundError: mesh.dat",
+        match=r"the first 10 evaluations all failed with: FileNotFoundError: mesh.dat",
     ):
         quiet(f, budget=1000)
     assert len(calls) == 10
@@ -450,3 +450,20 @@ def test_the_rest_is_checked_before_the_first_evaluation(options, error):
 def test_options_are_keywords():
     with pytest.raises(TypeError):
         minimize(bowl, BOX, 5, "random")
+
+
+@pytest.mark.parametrize("failure", ["nan", "different errors"])
+def test_a_hard_problem_is_not_given_up(failure):
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        if len(calls) > 14:
+            return bowl(x)
+        if failure == "nan":
+            return math.nan
+        raise ValueError(f"no solution in step {len(calls)}")
+
+    result = quiet(f, budget=16)
+    assert len(result.trials) == 16
+    assert result.value is not None

@@ -16,7 +16,7 @@ from sumbo.space import Space, SpaceLike
 Objective = Callable[[Any], float]
 Callback = Callable[[Optimizer, Trial], Any]
 
-_HOPELESS = 10  # give up when so many evaluations failed and none has succeeded
+_HOPELESS = 10  # give up when so many evaluations failed alike and none has succeeded
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def minimize(
 
     Raises:
         SpaceError, SettingError: an argument makes no sense.
-        ObjectiveError: the first evaluations all failed; says how.
+        ObjectiveError: the first ten evaluations all raised the same error; says which.
 
     Example:
         >>> result = minimize(lambda x: (x[0] - 0.3) ** 2, [(0, 1)], 15, seed=0, progress=False)
@@ -212,9 +212,12 @@ def _told(opt: Optimizer, trial: Trial, value: Any, reason: str | None) -> Trial
 
 
 def _give_up_if_hopeless(opt: Optimizer) -> None:
+    """The same error everywhere is a bug of the objective; different ones, and NaN, are a hard problem: go on."""
     failed = [trial for trial in opt.trials if trial.state == "failed"]
-    if len(failed) == _HOPELESS and opt.best is None:
+    if len(failed) != _HOPELESS or opt.best is not None or len({trial.reason for trial in failed}) > 1:
+        return
+    if not (failed[-1].reason or "").startswith("value was"):
         raise ObjectiveError(
-            f"the first {_HOPELESS} evaluations all failed, the last with: {failed[-1].reason}. "
+            f"the first {_HOPELESS} evaluations all failed with: {failed[-1].reason}. "
             f"Try the objective by hand at {failed[-1].params}"
         )
