@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sumbo import problems, regret
+    from sumbo import problems, regret, structure
     from sumbo.decomposition import Decomposition
     from sumbo.errors import SumboError
     from sumbo.fit import FitSettings
@@ -47,7 +47,7 @@ _HOMES = {
         "Random",
     ),
 }
-_MODULES = ("problems", "regret")
+_MODULES = ("problems", "regret", "structure")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "minimize",
     "problems",
     "regret",
+    "structure",
 ]
 
 
