@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import sumbo
+from sumbo.errors import StateError
 
 # Goes on with a saved search for some evaluations, and saves it again.
 GO_ON = """
@@ -110,3 +111,26 @@ def test_ctrl_c_keeps_everything_and_the_search_can_go_on(workers, tmp_path):
     assert len(done) >= 6 - workers
     assert len(opt.trials) - len(done) <= workers
     assert opt.ask().number == len(opt.trials) - 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: state.pop("lengthscales"),
+        lambda state: state.update(scales="wide"),
+        lambda state: state.update(groups=[[0]]),
+        lambda state: state.update(groups=[[0, 0]]),
+        lambda state: state.update(noise_variance=-1.0),
+        lambda state: state.update(learned_at="long ago"),
+    ],
+)
+def test_a_damaged_model_is_named_and_can_be_learned_anew(damage):
+    opt = sumbo.Optimizer([(0, 1)] * 3, seed=0)
+    for _ in range(14):
+        trial = opt.ask()
+        opt.tell(trial, float(trial.x.sum()))
+    saved = opt.to_dict()
+    damage(saved["state"])
+    with pytest.raises(StateError, match="the saved model cannot be read"):
+        sumbo.Optimizer.from_dict(saved).ask()
+    assert sumbo.Optimizer.from_dict(saved | {"state": {}}).ask().number == 14

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumbo.decomposition import Decomposition
+from sumbo.errors import StateError
 from sumbo.fit import FitSettings, Hyperparameters
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
@@ -201,8 +202,16 @@ def _write_model(model: AdditiveGP, n: int, chosen_at: int) -> State:
 def _read_model(state: State, blank: AdditiveGP) -> AdditiveGP | None:
     if "groups" not in state:
         return None
-    h = Hyperparameters(np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"]))
-    return regrouped(blank, Decomposition(state["groups"])).with_hyperparameters(h)
+    try:
+        h = Hyperparameters(np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"]))
+        known = regrouped(blank, Decomposition(state["groups"])).with_hyperparameters(h)
+        if known.decomposition.dim != blank.decomposition.dim or state["learned_at"] < 0 or state["chosen_at"] < 0:
+            raise ValueError("it is of another space")
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            f'the saved model cannot be read ({error!r}); set the state\'s "state" to {{}} to learn it anew'
+        ) from None
+    return known
 
 
 def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:
