@@ -1,20 +1,23 @@
 """Many observations: a model on some of them, the support, that still learns from all. Cost linear in n.
 
-The deterministic training conditional (projected process) approximation: the function is taken to be spanned by the
-kernel at m support points U, and every observation informs it:
+The fully independent training conditional (FITC) approximation: the function is what the kernel at m support points U
+spans, and beside it each observation has a part of its own, as large as what the support leaves unexplained there:
 
-    mean(z)     = k(z, U) a,                 a = L^-T B^-1 A y / sigma
+    mean(z)     = k(z, U) a,                 a = L^-T B^-1 sum_i a_i y_i / lambda_i
     variance(z) = k(z, z) - |k(z, U) L^-T C|^2
-    L L^T = K(U, U),   A = L^-1 K(U, X) / sigma,   B = I + A A^T,   C C^T = I - B^-1
+    L L^T = K(U, U),   a_i = L^-1 k(U, x_i),   lambda_i = noise + k(x_i, x_i) - |a_i|^2
+    B = I + sum_i a_i a_i^T / lambda_i,        C C^T = I - B^-1
 
 Both have the form of the exact posterior with U in place of X, `a` for alpha and C^T L^-1 for the inverse factor, so
-all that predicts and differentiates is shared, the components' posteriors included.
+all that predicts and differentiates is shared, the components' posteriors included. The lambda_i are why it is used in
+place of the simpler rule with the noise alone: a point far from the support, which it cannot represent, then does not
+bend the model near the best points, which are support.
 
-| symbol | shape  | meaning                                        |
-|--------|--------|------------------------------------------------|
-| UT     | (D, m) | support points                                 |
-| A      | (n, m) | one row per observation (the A above, transposed) |
-| B      | (m, m) | what all observations together say             |
+| symbol | shape  | meaning                                             |
+|--------|--------|-----------------------------------------------------|
+| UT     | (D, m) | support points                                      |
+| A      | (n, m) | one row a_i / sqrt(lambda_i) per observation        |
+| B      | (m, m) | what all observations together say                  |
 """
 
 from dataclasses import dataclass, replace
@@ -23,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from sumbo import kernels, linalg
+from sumbo.evidence import LOG_2PI
 from sumbo.kernels import Array, Terms
 
 EXACT_LIMIT = 2000  # observations up to which the model is exact
@@ -56,6 +60,7 @@ class Sparse:
     L_inv_U: Array  # L^-1
     rows: Array  # (capacity, m), rows 0 to n - 1 valid
     used: list[int]  # one cell shared by all models on this buffer: how many rows are taken
+    deviations: Array  # sqrt(lambda_i) (n,)
     B: Array
     jitter: float
 
@@ -70,13 +75,15 @@ class Sparse:
         K.flat[:: len(K) + 1] += 1e-8 * float(K.diagonal().mean())
         factor = linalg.cholesky(K)
         L_inv = factor.inverse_lower()
-        rows, B = np.empty((len(y) + len(y) // 8, m)), np.eye(m)
+        rows, B, deviations = np.empty((len(y) + len(y) // 8, m)), np.eye(m), np.empty(len(y))
         for a in range(0, len(y), _BLOCK):
             block = np.ascontiguousarray(points[:, a : a + _BLOCK])
-            A = kernels.cross(block, UT, terms) @ L_inv.T / np.sqrt(noise_variance)
+            A = kernels.cross(block, UT, terms) @ L_inv.T
+            deviations[a : a + len(A)] = _deviations(A, terms, noise_variance)
+            A /= deviations[a : a + len(A), None]
             rows[a : a + len(A)] = A
             B += A.T @ A
-        return cls(terms, noise_variance, UT, points, y, L_inv, rows, [len(y)], B, factor.jitter)
+        return cls(terms, noise_variance, UT, points, y, L_inv, rows, [len(y)], deviations, B, factor.jitter)
 
     @property
     def n(self) -> int:
@@ -85,7 +92,9 @@ class Sparse:
     def append(self, z: Array, value: float) -> "Sparse":
         """One more observation: O(m^2), z as a column (D, 1)."""
         n = self.n
-        a = self.L_inv_U @ kernels.cross(z, self.XT, self.terms)[0] / np.sqrt(self.noise_variance)
+        a = kernels.cross(z, self.XT, self.terms) @ self.L_inv_U.T
+        deviation = _deviations(a, self.terms, self.noise_variance)
+        a = a[0] / deviation
         rows, used = self.rows, self.used
         if used[0] != n or n == len(rows):  # another branch grew here already, or there is no room
             rows, used = np.empty((n + n // 8, rows.shape[1])), [n]
@@ -98,6 +107,7 @@ class Sparse:
             y=np.append(self.y, value),
             rows=rows,
             used=used,
+            deviations=np.append(self.deviations, deviation),
             B=self.B + np.outer(a, a),
         )
 
@@ -113,8 +123,7 @@ class Sparse:
     @cached_property
     def alpha(self) -> Array:
         """a (m,)."""
-        told = self.rows[: self.n].T @ self.y / np.sqrt(self.noise_variance)
-        return self.L_inv_U.T @ (self._B_inv @ told)
+        return self.L_inv_U.T @ (self._B_inv @ self._told())
 
     @cached_property
     def L_inv(self) -> Array:
@@ -123,9 +132,19 @@ class Sparse:
         return np.tril(C).T @ self.L_inv_U
 
     def log_evidence(self) -> float:
-        """The log evidence of the approximation: y ~ N(0, sigma^2 (I + A^T A))."""
+        """The log evidence of the approximation: y ~ N(0, lambda^1/2 (I + A A^T) lambda^1/2)."""
         L, _ = linalg.cholesky_in_place(self.B.copy())
-        told = self.rows[: self.n].T @ self.y
-        fit = (float(self.y @ self.y) - float(told @ self._B_inv @ told)) / self.noise_variance
-        log_det = 2.0 * float(np.log(L.diagonal()).sum()) + self.n * float(np.log(self.noise_variance))
-        return -0.5 * (fit + log_det + self.n * float(np.log(2.0 * np.pi)))
+        told = self._told()
+        fit = float(np.square(self.y / self.deviations).sum()) - float(told @ self._B_inv @ told)
+        log_det = 2.0 * float(np.log(L.diagonal()).sum()) + 2.0 * float(np.log(self.deviations).sum())
+        return -0.5 * (fit + log_det + self.n * LOG_2PI)
+
+    def _told(self) -> Array:
+        """sum_i a_i y_i / lambda_i (m,)."""
+        return self.rows[: self.n].T @ (self.y / self.deviations)
+
+
+def _deviations(A: Array, terms: Terms, noise_variance: float) -> Array:
+    """sqrt(lambda_i) for rows a_i."""
+    unexplained = float(terms.s2.sum()) - np.einsum("im,im->i", A, A)
+    return np.sqrt(noise_variance + np.maximum(unexplained, 0.0))
