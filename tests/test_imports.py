@@ -20,7 +20,9 @@ LAYERS = {
     "regret": 1,
     "threads": 1,
     "space": 1.5,
+    "knowledge": 2,
     "linalg": 2,
+    "kernel_loops": 1.5,
     "kernels": 2,
     "maximise": 3,
     "evidence": 3,
@@ -31,10 +33,12 @@ LAYERS = {
     "problems.base": 3,
     "problems.additive": 3.1,
     "problems.classic": 3.1,
+    "problems.failing": 3.1,
     "problems": 3.2,
     "fit": 4,
     "gp": 5,
     "warmup": 6,
+    "asking": 6,
     "structure.rules": 5.1,
     "structure.trials": 5.1,
     "structure.score": 5.2,
@@ -46,6 +50,7 @@ LAYERS = {
     "methods.base": 7.0,
     "methods.learning": 7.1,
     "methods.search": 7.2,
+    "methods.paper": 7.2,
     "methods.full": 7.3,
     "methods.add_gp_ucb": 7.4,
     "methods.auto": 7.4,
@@ -57,11 +62,17 @@ LAYERS = {
     "methods.rembo": 7.6,
     "methods.sequential_groups": 7.6,
     "methods": 7.9,
+    "explain": 7.95,
     "optimizer": 8,
     "progress": 9,
     "run": 10,
     "": 10.5,
     "integrations": 11,
+    "integrations.optuna.translation": 11.1,
+    "integrations.optuna.records": 11.2,
+    "integrations.optuna.sampler": 11.3,
+    "integrations.optuna": 11.4,
+    "integrations.sklearn": 11.1,
     "report": 11,
     "demo": 11,
     "cli": 12,
@@ -78,7 +89,8 @@ ONLY = {
     "problems.base": {"errors", "regret", "space"},
     "problems.additive": {"errors", "regret", "space", "problems.base"},
     "problems.classic": {"errors", "regret", "space", "problems.base"},
-    "problems": {"errors", "problems.base", "problems.additive", "problems.classic"},
+    "problems.failing": {"errors", "regret", "space", "problems.base"},
+    "problems": {"errors", "problems.base", "problems.additive", "problems.classic", "problems.failing"},
 }
 
 
@@ -184,7 +196,7 @@ def test_wrong_arrows_are_reported():
 def test_new_modules_need_a_layer():
     assert layer_of("brand_new") is None
     assert layer_of("methods.brand_new") is None
-    assert layer_of("integrations.optuna") == LAYERS["integrations"]
+    assert layer_of("demo.part") == LAYERS["demo"]
 
 
 # --- quick to import ----------------------------------------------------------------------------------------

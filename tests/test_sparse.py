@@ -48,7 +48,7 @@ def naive(gp, X, y, Z, U):
 
     prior = np.square(gp.scales).sum()
     K_uu = k(U, U) + 1e-8 * prior * np.eye(len(U))
-    Q_xx, Q_zx, Q_zz = (k(A, U) @ np.linalg.solve(K_uu, k(U, B)) for A, B in ((X, X), (Z, X), (Z, Z)))
+    Q_xx, Q_zx = (k(A, U) @ np.linalg.solve(K_uu, k(U, X)) for A in (X, Z))
     S = np.linalg.inv(Q_xx + np.diag(prior - np.diag(Q_xx)) + gp.noise_variance * np.eye(len(X)))
     return Q_zx @ S @ y, prior - np.diag(Q_zx @ S @ Q_zx.T)
 
@@ -153,7 +153,9 @@ def both(monkeypatch, gp, X, y, m):
     return exact, sparse
 
 
-@pytest.mark.parametrize(("groups", "m"), [([(i,) for i in range(12)], 400), ([(i, i + 1) for i in range(0, 8, 2)], 700)])
+@pytest.mark.parametrize(
+    ("groups", "m"), [([(i,) for i in range(12)], 400), ([(i, i + 1) for i in range(0, 8, 2)], 700)]
+)
 def test_low_dimensional_groups_at_2000_points_are_within_two_percent_of_exact(monkeypatch, groups, m):
     rng = np.random.default_rng(0)
     D = max(map(max, groups)) + 1

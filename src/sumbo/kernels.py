@@ -17,9 +17,10 @@ the difference (x_i - x'_i)^2 is 1 where the categories differ and 0 where they 
 | K, W      | (n, n)       | symmetric; only the lower half is written and read                           |
 
 Nothing of size n x n is made per group: rows are built in a buffer of length n that stays in the first-level cache.
+The loops themselves are in `kernel_loops`. Threads, where the user wants them (`threads.use`), share rows or groups,
+never a sum: results have the same bits with any number of threads.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,17 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumbo.compiled import bits_float, exact, float_bits, loops
+from sumbo import kernel_loops as loops
+from sumbo import threads
 from sumbo.errors import SettingError
 
 Array = NDArray[np.float64]
 
 FAMILIES = ("se", "matern32", "matern52")
-
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 0.693147180369123816490  # its last 21 bits are zero: products with the exponent are exact
-_LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits of the mantissa
 
 
 def family_index(kernel: str) -> int:
@@ -78,348 +75,71 @@ class Terms:
 
     def only(self, j: int) -> "Terms":
         """The kernel of group j alone."""
-        a, b = self.offsets[j], self.offsets[j + 1]
-        offsets = np.array([0, b - a], dtype=np.int64)
-        return Terms(self.dims[a:b], offsets, self.inv_l2[a:b], self.s2[j : j + 1], self.nominal, self.family)
+        return self.between(j, j + 1)
+
+    def between(self, first: int, end: int) -> "Terms":
+        """The sum of the kernels of groups first to end - 1."""
+        a, b = self.offsets[first], self.offsets[end]
+        offsets = self.offsets[first : end + 1] - a
+        return Terms(self.dims[a:b], offsets, self.inv_l2[a:b], self.s2[first:end], self.nominal, self.family)
 
 
 def gram(XT: Array, terms: Terms) -> Array:
     """K(X, X), lower half; the upper half is zero."""
-    return _gram(XT, *_flat(terms))
+    n = XT.shape[1]
+    K = np.zeros((n, n))
+    # Row p costs p + 1: equal work lies between roots of equal steps.
+    bounds = [round(n * share**0.5) for share in _shares(n)]
+    threads.spread(lambda a, b: loops.gram(XT, *_flat(terms), a, b, K), bounds)
+    return K
 
 
 def cross(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k(Z, X) of the sum: (m, n)."""
-    return _cross(ZT, XT, *_flat(terms))
+    m = ZT.shape[1]
+    K = np.zeros((m, XT.shape[1]))
+    bounds = [round(m * share) for share in _shares(m)]
+    threads.spread(lambda a, b: loops.cross(ZT, XT, *_flat(terms), a, b, K), bounds)
+    return K
 
 
 def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k_j(Z_j, X_j) of every group: (M, m, n)."""
-    return _cross_groups(ZT, XT, *_flat(terms))
+    return loops.cross_groups(ZT, XT, *_flat(terms))
 
 
 def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
     """k_j(Z_j, X_j) alpha of every group: (M, m), without the (M, m, n) in between."""
-    return _group_means(ZT, XT, *_flat(terms), alpha)
+    return loops.group_means(ZT, XT, *_flat(terms), alpha)
 
 
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
-    return _evidence_traces(XT, *_flat(terms), alpha, K_inv)
+    # Groups are shared among threads by their dimensions; within a group the sum is one thread's.
+    bounds = sorted({int(np.searchsorted(terms.offsets, share * len(terms.dims))) for share in _shares(XT.shape[1])})
+    parts = threads.spread(lambda a, b: loops.evidence_traces(XT, *_flat(terms.between(a, b)), alpha, K_inv), bounds)
+    return np.concatenate([by_l for by_l, _ in parts]), np.concatenate([by_s2 for _, by_s2 in parts])
 
 
 def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
     """d/dz_a of sum_q A[a, q] k(z_a, x_q): (m, D); nominal dimensions have no gradient."""
-    return _cross_gradient(ZT, XT, *_flat(terms), A)
+    m = ZT.shape[1]
+    G = np.zeros((m, len(ZT)))
+    bounds = [round(m * share) for share in _shares(m)]
+    threads.spread(lambda a, b: loops.cross_gradient(ZT, XT, *_flat(terms), A, a, b, G), bounds)
+    return G
 
 
 def cross_groups_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
     """d/dz_a of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D)."""
-    return _cross_groups_gradient(ZT, XT, *_flat(terms), A)
+    return loops.cross_groups_gradient(ZT, XT, *_flat(terms), A)
 
 
 def _flat(terms: Terms) -> tuple[Any, ...]:
     return terms.nominal, terms.dims, terms.offsets, terms.inv_l2, terms.s2, terms.family
 
 
-@exact
-def exp_negative(x: float) -> float:
-    """exp(x) for x <= 0, relative error under 1e-15, as straight-line code that vectorises.
-
-    x = k ln 2 + r with |r| <= ln(2)/2; a polynomial of degree 10 in r, by interpolation at Chebyshev's nodes (error
-    3e-16 over that range), times 2^k made from the exponent bits. Below -708 the result stays as it is there.
-    """
-    x = max(x, -708.0)
-    rounded = x * _LOG2E + _ROUND
-    k = rounded - _ROUND
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    p = 2.762635725527078e-07
-    p = p * r + 2.7640180812804505e-06
-    p = p * r + 2.480150434696448e-05
-    p = p * r + 0.00019841170270400204
-    p = p * r + 0.0013888888932488625
-    p = p * r + 0.008333333385667814
-    p = p * r + 0.04166666666657314
-    p = p * r + 0.16666666666554406
-    p = p * r + 0.5000000000000006
-    p = p * r + 1.0000000000000067
-    p = p * r + 1.0
-    return p * bits_float((float_bits(rounded) + 1023) << 52)
-
-
-@loops
-def squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
-    """r2[q] = sum_i (x_i - X_qi)^2 / l_i^2 over one group, for the first n points."""
-    f = 0
-    # Two dimensions in one pass, for as long as both are numbers: half the traffic on r2.
-    while f + 1 < dims.shape[0] and not nominal[dims[f]] and not nominal[dims[f + 1]]:
-        a_row, b_row = XT[dims[f]], XT[dims[f + 1]]
-        a_value, b_value = x[dims[f]], x[dims[f + 1]]
-        a_weight, b_weight = inv_l2[f], inv_l2[f + 1]
-        if f == 0:
-            for q in range(n):
-                a, b = a_row[q] - a_value, b_row[q] - b_value
-                r2[q] = a_weight * a * a + b_weight * b * b
-        else:
-            for q in range(n):
-                a, b = a_row[q] - a_value, b_row[q] - b_value
-                r2[q] += a_weight * a * a + b_weight * b * b
-        f += 2
-    if f == 0:
-        for q in range(n):
-            r2[q] = 0.0
-    while f < dims.shape[0]:
-        row = XT[dims[f]]
-        value = x[dims[f]]
-        weight = inv_l2[f]
-        if nominal[dims[f]]:
-            for q in range(n):
-                r2[q] += weight if row[q] != value else 0.0
-        else:
-            for q in range(n):
-                difference = row[q] - value
-                r2[q] += weight * difference * difference
-        f += 1
-
-
-@loops
-def add_phi(r2, n, scale, family, out):
-    """out[q] += scale * phi(r2[q])."""
-    if family == 0:
-        for q in range(n):
-            out[q] += scale * exp_negative(-0.5 * r2[q])
-    elif family == 1:
-        for q in range(n):
-            a = math.sqrt(3.0 * r2[q])
-            out[q] += scale * (1.0 + a) * exp_negative(-a)
-    else:
-        for q in range(n):
-            a = math.sqrt(5.0 * r2[q])
-            out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
-
-
-@loops
-def _add_phi_alone(row, value, inv_l2, n, scale, family, out):
-    """out[q] += scale * phi of a group of one number: no distance to store, no root to take."""
-    if family == 0:
-        for q in range(n):
-            difference = row[q] - value
-            out[q] += scale * exp_negative(-0.5 * inv_l2 * difference * difference)
-    elif family == 1:
-        factor = math.sqrt(3.0 * inv_l2)
-        for q in range(n):
-            a = factor * abs(row[q] - value)
-            out[q] += scale * (1.0 + a) * exp_negative(-a)
-    else:
-        factor = math.sqrt(5.0 * inv_l2)
-        for q in range(n):
-            a = factor * abs(row[q] - value)
-            out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
-
-
-@loops
-def _add_group(XT, x, nominal, dims, inv_l2, n, scale, family, r2, out):
-    """out[q] += scale * phi(r2[q]) of one group, for the first n points."""
-    if dims.shape[0] == 1 and not nominal[dims[0]]:
-        _add_phi_alone(XT[dims[0]], x[dims[0]], inv_l2[0], n, scale, family, out)
-    else:
-        squared_distances(XT, x, nominal, dims, inv_l2, n, r2)
-        add_phi(r2, n, scale, family, out)
-
-
-@loops
-def _weigh_phi_and_slope(r2, n, family, weights, v, w):
-    """v[q] = weights[q] phi(r2[q]) and w[q] = weights[q] dphi/dr2(r2[q]); no slope is infinite at zero.
-
-    Sums are taken elsewhere, in loops that only read. A loop that sums and stores runs vectorised or not depending on
-    where its arrays lie in memory, and then its sum would depend on that too.
-    """
-    if family == 0:
-        for q in range(n):
-            v[q] = weights[q] * exp_negative(-0.5 * r2[q])
-            w[q] = -0.5 * v[q]
-    elif family == 1:
-        for q in range(n):
-            a = math.sqrt(3.0 * r2[q])
-            e = weights[q] * exp_negative(-a)
-            v[q] = (1.0 + a) * e
-            w[q] = -1.5 * e
-    else:
-        for q in range(n):
-            a = math.sqrt(5.0 * r2[q])
-            e = weights[q] * exp_negative(-a)
-            v[q] = (1.0 + a + a * a / 3.0) * e
-            w[q] = -(5.0 / 6.0) * (1.0 + a) * e
-
-
-@loops
-def _gram(XT, nominal, dims, offsets, inv_l2, s2, family):
-    n = XT.shape[1]
-    K = np.zeros((n, n))
-    r2 = np.empty(n)
-    x = np.empty(XT.shape[0])
-    for p in range(n):
-        x[:] = XT[:, p]
-        row = K[p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, s2[j], family, r2, row)
-    return K
-
-
-@loops
-def _cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
-    m, n = ZT.shape[1], XT.shape[1]
-    K = np.zeros((m, n))
-    r2 = np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        row = K[p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
-    return K
-
-
-@loops
-def _cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
-    m, n = ZT.shape[1], XT.shape[1]
-    K = np.zeros((s2.shape[0], m, n))
-    r2 = np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, K[j, p])
-    return K
-
-
-@loops
-def _group_means(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, alpha):
-    m, n = ZT.shape[1], XT.shape[1]
-    means = np.empty((s2.shape[0], m))
-    r2, k = np.empty(n), np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            k[:] = 0.0
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, k)
-            total = 0.0
-            for q in range(n):
-                total += alpha[q] * k[q]
-            means[j, p] = total
-    return means
-
-
-@loops
-def _add_slopes_by_l(XT, x, nominal, dims, inv_l2, scale, n, w, by_l):
-    """by_l_i += scale sum_q w[q] d r2_q / d log l_i over one group, where d r2 / d log l = -2 (x - x')^2 / l^2."""
-    f = 0
-    while f + 1 < dims.shape[0] and not nominal[dims[f]] and not nominal[dims[f + 1]]:
-        a_row, b_row = XT[dims[f]], XT[dims[f + 1]]
-        a_value, b_value = x[dims[f]], x[dims[f + 1]]
-        a_total, b_total = 0.0, 0.0
-        for q in range(n):
-            a, b = a_row[q] - a_value, b_row[q] - b_value
-            a_total += w[q] * a * a
-            b_total += w[q] * b * b
-        by_l[f] -= 2.0 * scale * inv_l2[f] * a_total
-        by_l[f + 1] -= 2.0 * scale * inv_l2[f + 1] * b_total
-        f += 2
-    while f < dims.shape[0]:
-        row = XT[dims[f]]
-        value = x[dims[f]]
-        total = 0.0
-        if nominal[dims[f]]:
-            for q in range(n):
-                total += w[q] if row[q] != value else 0.0
-        else:
-            for q in range(n):
-                difference = row[q] - value
-                total += w[q] * difference * difference
-        by_l[f] -= 2.0 * scale * inv_l2[f] * total
-        f += 1
-
-
-@loops
-def _evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):
-    n = XT.shape[1]
-    by_l = np.zeros(dims.shape[0])
-    by_s2 = np.zeros(s2.shape[0])
-    r2, v, w, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    x = np.empty(XT.shape[0])
-    for p in range(n):
-        x[:] = XT[:, p]
-        # Each pair below the diagonal stands for two, which cancels the 1/2 of the trace.
-        K_inv_p = K_inv[p]
-        alpha_p = alpha[p]
-        for q in range(p):
-            W[q] = alpha_p * alpha[q] - K_inv_p[q]
-        W[p] = 0.5 * (alpha_p * alpha_p - K_inv_p[p])
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
-            _weigh_phi_and_slope(r2, p + 1, family, W, v, w)
-            total = 0.0
-            for q in range(p + 1):
-                total += v[q]
-            by_s2[j] += s2[j] * total
-            if b - a == 1 and not nominal[dims[a]]:
-                total = 0.0
-                for q in range(p):
-                    total += w[q] * r2[q]
-                by_l[a] -= 2.0 * s2[j] * total
-            else:
-                _add_slopes_by_l(XT, x, nominal, dims[a:b], inv_l2[a:b], s2[j], p, w, by_l[a:b])
-    return by_l, by_s2
-
-
-@loops
-def _add_slopes(XT, z, nominal, dims, inv_l2, scale, w, out):
-    """out_i += scale sum_q w[q] d r2_q / dz_i over one group."""
-    for f in range(dims.shape[0]):
-        i = dims[f]
-        if nominal[i]:
-            continue
-        row = XT[i]
-        value = z[i]
-        total = 0.0
-        for q in range(w.shape[0]):
-            total += w[q] * (value - row[q])
-        out[i] += 2.0 * scale * inv_l2[f] * total
-
-
-@loops
-def _cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
-    m, n = ZT.shape[1], XT.shape[1]
-    G = np.zeros((m, XT.shape[0]))
-    r2, v, w = np.empty(n), np.empty(n), np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[p], v, w)
-            _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
-    return G
-
-
-@loops
-def _cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
-    m, n = ZT.shape[1], XT.shape[1]
-    G = np.zeros((m, XT.shape[0]))
-    r2, v, w = np.empty(n), np.empty(n), np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[j, p], v, w)
-            _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
-    return G
+def _shares(rows: int) -> list[float]:
+    """0 to 1 in as many steps as there are threads for so many rows."""
+    pieces = threads.pieces(rows)
+    return [i / pieces for i in range(pieces + 1)]

@@ -5,6 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from sumbo import threads
 from sumbo.errors import ObjectiveError, SettingError
 from sumbo.kernels import Array
 from sumbo.methods import Method, check_count
@@ -150,13 +151,17 @@ class _Pool:
         if self._given is not None:
             return self._given.submit(_call, f, point)
         if self._own is None:
-            self._own = ProcessPoolExecutor(self.workers)
+            self._own = self._processes()
         try:
             return self._own.submit(_call, f, point)
         except BrokenExecutor:  # a worker was killed, which ends its pool
             self._own.shutdown(wait=False)
-            self._own = ProcessPoolExecutor(self.workers)
+            self._own = self._processes()
             return self._own.submit(_call, f, point)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        # An objective may itself use sumbo: workers fill the machine, so each keeps to one thread.
+        return ProcessPoolExecutor(self.workers, initializer=threads.use, initargs=(1,))
 
     def abandon(self) -> None:
         """Do not wait for what still runs."""
