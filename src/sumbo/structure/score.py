@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from sumbo import linalg
 from sumbo.compiled import loops
 from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
-from sumbo.kernels import Array, add_phi, squared_distances
+from sumbo.kernel_loops import add_phi, squared_distances
+from sumbo.kernels import Array
 from sumbo.structure.rules import Group, Rules
 
 TIED = FitSettings(ard=False, group_scales=False, starts=0, evaluations=16)
