@@ -4,10 +4,6 @@
 
 Every finished run is a line of JSON in the --out file, and the same command goes on where it was stopped. Runs are
 remembered by experiment, points and seed only: use a new file after a change of sumbo.
-
-| symbol | shape        | meaning                                             |
-|--------|--------------|-----------------------------------------------------|
-| X, y   | (n, D), (n,) | random points in the unit cube, standardised values |
 """
 
 import argparse
@@ -16,20 +12,30 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from itertools import combinations
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from structure_data import (
+    Data,
+    anything,
+    chain,
+    drawn,
+    graph,
+    observed,
+    pairs_of,
+    paper_function,
+    powell,
+    threes,
+)
 
 import sumbo
-from sumbo import kernels, structure
+from sumbo import structure
 from sumbo.decomposition import Decomposition
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
-from sumbo.methods.add_gp_ucb import PAPER_FIT
+from sumbo.methods.paper import PAPER_FIT
 
 RUNS = Path(__file__).with_name("structure.jsonl")
 TIED = FitSettings(ard=False, group_scales=False)
@@ -39,17 +45,8 @@ EVALUATIONS = {200: 10000}  # of a search; with more points the data decide soon
 FEWER = 2000
 SAMPLED = 20000  # evaluations of a posterior
 
-Array = NDArray[np.float64]
+TESTED = 1000  # points that held-out likelihoods are measured at
 Run = dict[str, Any]
-
-
-class Data(NamedTuple):
-    """Observations of a function whose groups are known."""
-
-    X: Array
-    y: Array
-    groups: Decomposition
-    kernel: str
 
 
 class Task(NamedTuple):
@@ -58,54 +55,6 @@ class Task(NamedTuple):
     experiment: str
     n: int
     seed: int
-
-
-# --- functions ---
-
-
-def drawn(groups: Decomposition, n: int, rng: np.random.Generator, **model: Any) -> Data:
-    """A function drawn from an additive GP."""
-    gp = AdditiveGP(groups, **model)
-    X = rng.random((n, groups.dim))
-    K = kernels.gram(np.ascontiguousarray(X.T), gp.terms)
-    K += np.tril(K, -1).T + 1e-6 * np.eye(n)
-    return Data(X, standardised(np.linalg.cholesky(K) @ rng.standard_normal(n)), groups, gp.kernel)
-
-
-def threes(kernel: str) -> Callable[[int, int], Data]:
-    """Hidden groups of 3 of 24 dimensions, lengthscale 0.5."""
-
-    def make(n: int, seed: int) -> Data:
-        rng = np.random.default_rng(seed)
-        return drawn(Decomposition.random(24, 3, rng), n, rng, kernel=kernel, lengthscales=0.5)
-
-    return make
-
-
-def paper_function(n: int, seed: int) -> Data:
-    problem = sumbo.problems.additive(24, 6, 4, seed)
-    X = np.random.default_rng(seed).random((n, 24))
-    assert problem.groups is not None
-    return Data(X, standardised(problem.values(2.0 * X - 1.0)), Decomposition(problem.groups), "matern52")
-
-
-def anything(n: int, seed: int) -> Data:
-    """Random dimension, groups of 1 to 5, kernel, lengthscale and scales; the model's kernel is Matern-5/2."""
-    rng = np.random.default_rng(100 + seed)
-    order = rng.permutation(int(rng.integers(10, 25))).tolist()
-    groups = []
-    while order:
-        size = int(rng.integers(1, 6))
-        groups.append(order[:size])
-        order = order[size:]
-    kernel = ("se", "matern32", "matern52")[seed % 3]
-    lengthscale, scales = rng.uniform(0.3, 1.0), rng.uniform(0.5, 1.5, len(groups))
-    data = drawn(Decomposition(groups), n, rng, kernel=kernel, lengthscales=lengthscale, scales=scales)
-    return data._replace(kernel="matern52")
-
-
-def standardised(y: Array) -> Array:
-    return (y - y.mean()) / y.std()
 
 
 # --- experiments ---
@@ -150,17 +99,81 @@ def calibrate(make: Callable[[int, int], Data]) -> Callable[[int, int], Run]:
             data.X, data.y, apart, np.random.default_rng(seed), max_group_size=LARGEST, evaluations=SAMPLED
         )
         seconds = time.process_time() - start
-        labels = data.groups.labels
-        pairs = list(combinations(range(data.groups.dim), 2))
-        sure = [pair for pair in pairs if found.together[pair] >= SURE]
+        sure = {(i, k) for i, k in np.argwhere(np.triu(found.together >= SURE, 1)).tolist()}
         return {
-            "true": sum(labels[i] == labels[k] for i, k in pairs),
+            "true": len(data.pairs),
             "sure": len(sure),
-            "right": sum(labels[i] == labels[k] for i, k in sure),
+            "right": len(sure & data.pairs),
             "seconds": seconds,
         }
 
     return run
+
+
+def overlap(make: Callable[[int, int], Data]) -> Callable[[int, int], Run]:
+    """Interacting pairs found where groups may overlap, and by the paper's procedure with groups of four."""
+
+    def run(n: int, seed: int) -> Run:
+        data = make(n, seed)
+        D, rng = data.groups.dim, np.random.default_rng(seed)
+        apart = AdditiveGP(Decomposition.apart(D), kernel=data.kernel)
+        start = time.process_time()
+        found = pairs_of(structure.search_overlapping(data.X, data.y, apart, rng))
+        seconds = time.process_time() - start
+        guess = AdditiveGP(Decomposition.random(D, 4, rng), kernel=data.kernel)
+        guess = guess.fit(data.X, data.y, settings=PAPER_FIT)
+        paper = pairs_of(structure.random_trials(data.X, data.y, guess, rng, group_size=4, trials=D))
+        return {
+            "true": len(data.pairs),
+            "found": len(found),
+            "right": len(found & data.pairs),
+            "paper_found": len(paper),
+            "paper_right": len(paper & data.pairs),
+            "seconds": seconds,
+        }
+
+    return run
+
+
+def hold_out(name: str) -> Callable[[int, int], Run]:
+    """Log-likelihood of an unseen value under learned groups with a full-order term, and under one group of all.
+
+    Also the share that irrelevant dimensions have of the variance which the groups explain.
+    """
+
+    def run(n: int, seed: int) -> Run:
+        problem = sumbo.problems.get(name, seed=seed)
+        X, y = observed(problem, n + TESTED, seed)
+        y = (y - y[:n].mean()) / y[:n].std()
+        plain = AdditiveGP(Decomposition.whole(problem.dim)).fit(X[:n], y[:n])
+        apart = Decomposition.apart(problem.dim)
+        found = structure.search(
+            X[:n], y[:n], AdditiveGP(apart), np.random.default_rng(seed), max_group_size=LARGEST, evaluations=FEWER
+        )
+        model = max((AdditiveGP(groups, full_order=True).fit(X[:n], y[:n]) for groups in (apart, found)), key=worth)
+        variances = model.group_means(X[n:])[:-1].var(axis=1)
+        of_dims = {i: v / len(g) for g, v in zip(model.groups, variances, strict=False) for i in g}
+        return {
+            "learned": likelihood(model, X[n:], y[n:]),
+            "plain": likelihood(plain, X[n:], y[n:]),
+            "joined": model.decomposition != apart,
+            "irrelevant": float(sum(of_dims[i] for i in problem.irrelevant) / variances.sum()),
+        }
+
+    return run
+
+
+def worth(model: AdditiveGP) -> float:
+    """Evidence less log D for every dimension that joins another: the rule by which `auto` takes other groups."""
+    D, M = model.decomposition.dim, len(model.decomposition)
+    return model.log_marginal_likelihood() - (D - M) * float(np.log(D))
+
+
+def likelihood(model: AdditiveGP, X: Any, y: Any) -> float:
+    """Mean log-likelihood of a value."""
+    mean, std = model.posterior(X)
+    variance = np.square(std) + model.noise_variance
+    return float(np.mean(-0.5 * np.square(y - mean) / variance - 0.5 * np.log(2.0 * np.pi * variance)))
 
 
 def relearn(n: int, seed: int) -> Run:
@@ -182,8 +195,18 @@ CALIBRATED = {
     "20 random additive functions": (calibrate(anything), (200,)),
     "additive(24,6,4), posterior": (calibrate(paper_function), (200,)),
 }
+OVERLAPPING = {
+    "Powell-40": (overlap(powell), (400,)),
+    "Rosenbrock-20": (overlap(chain), (400,)),
+    "15 random pairs, SE": (overlap(graph("se")), (400,)),
+    "15 random pairs, Matern-5/2": (overlap(graph("matern52")), (400,)),
+}
+HELD_OUT = {
+    name: (hold_out(name), (200, 400))
+    for name in ("ackley-20", "rosenbrock-20", "additive-24-6-4", "additive-20-4-5", "hartmann6-50")
+}
 TIMED = {"relearn, D=40": (relearn, (200,))}
-EXPERIMENTS = {**COMPARED, **CALIBRATED, **TIMED}
+EXPERIMENTS = {**COMPARED, **CALIBRATED, **OVERLAPPING, **HELD_OUT, **TIMED}
 
 
 def evidence(data: Data, groups: Decomposition) -> float:
@@ -230,6 +253,14 @@ def run_all(tasks: list[Task], done: dict[Task, Run], out: Path) -> None:
 
 def table(runs: dict[Task, Run]) -> str:
     """All runs as Markdown."""
+    parts = [compared(runs), calibrated(runs), overlapping(runs), held_out(runs)]
+    for name, n, mine in chosen(runs, TIMED):
+        slowest = max(r["seconds"] for r in mine)
+        parts.append([f"{name}, {n} points: {mean(mine, 'seconds'):.2f} s on one core, at most {slowest:.2f} s."])
+    return "\n\n".join("\n".join(rows) for rows in parts) + "\n"
+
+
+def compared(runs: dict[Task, Run]) -> list[str]:
     rows = [
         "| groups recovered | points | ARI | paper's | evidence over the true groups' (least) | paper's | seconds |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -238,19 +269,53 @@ def table(runs: dict[Task, Run]) -> str:
         cells = [f"{mean(mine, 'ari'):.2f}", f"{mean(mine, 'paper_ari'):.2f}"]
         cells += [f"{mean(mine, gain):+.1f} ({min(r[gain] for r in mine):+.1f})" for gain in ("gain", "paper_gain")]
         rows.append(f"| {name} | {n} | {' | '.join(cells)} | {mean(mine, 'seconds'):.1f} |")
-    rows += [
-        "",
-        f"| pairs given p >= {SURE} | points | of all true ones | right | seconds |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    return rows
+
+
+def calibrated(runs: dict[Task, Run]) -> list[str]:
+    rows = [f"| pairs given p >= {SURE} | points | of all true ones | right | seconds |", "|---|---:|---:|---:|---:|"]
     for name, n, mine in chosen(runs, CALIBRATED):
         true, sure, right = (sum(r[key] for r in mine) for key in ("true", "sure", "right"))
         share = f"{right} of {sure} ({right / max(1, sure):.0%})"
         rows.append(f"| {name} | {n} | {right / true:.0%} | {share} | {mean(mine, 'seconds'):.1f} |")
-    for name, n, mine in chosen(runs, TIMED):
-        slowest = max(r["seconds"] for r in mine)
-        rows += ["", f"{name}, {n} points: {mean(mine, 'seconds'):.2f} s on one core, at most {slowest:.2f} s."]
-    return "\n".join([*rows, ""])
+    return rows
+
+
+def overlapping(runs: dict[Task, Run]) -> list[str]:
+    rows = [
+        "| pairs, overlaps allowed | points | true ones found (least) | wrong among those found (most) "
+        "| paper's: found, wrong | seconds |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, n, mine in chosen(runs, OVERLAPPING):
+        cells = []
+        for prefix in ("", "paper_"):
+            found = [r[f"{prefix}right"] / r["true"] for r in mine]
+            wrong = [1.0 - r[f"{prefix}right"] / max(1, r[f"{prefix}found"]) for r in mine]
+            cells.append([statistics.fmean(found), min(found), statistics.fmean(wrong), max(wrong)])
+        (found_, least, wrong_, most), paper = cells
+        rows.append(
+            f"| {name} | {n} | {found_:.0%} ({least:.0%}) | {wrong_:.0%} ({most:.0%}) "
+            f"| {paper[0]:.0%}, {paper[2]:.0%} | {mean(mine, 'seconds'):.0f} |"
+        )
+    return rows
+
+
+def held_out(runs: dict[Task, Run]) -> list[str]:
+    rows = [
+        "| log-likelihood of unseen values | points | learned groups and full order | one group of all "
+        "| difference (least) | groups taken | variance of irrelevant dimensions |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, n, mine in chosen(runs, HELD_OUT):
+        difference = [r["learned"] - r["plain"] for r in mine]
+        irrelevant = f"{mean(mine, 'irrelevant'):.1%}" if name.startswith("hartmann") else ""
+        rows.append(
+            f"| {name} | {n} | {mean(mine, 'learned'):.3f} | {mean(mine, 'plain'):.3f} "
+            f"| {statistics.fmean(difference):+.3f} ({min(difference):+.3f}) "
+            f"| {sum(r['joined'] for r in mine)} of {len(mine)} | {irrelevant} |"
+        )
+    return rows
 
 
 def chosen(runs: dict[Task, Run], experiments: dict[str, Any]) -> list[tuple[str, int, list[Run]]]:

@@ -32,6 +32,7 @@ def test_groups_are_kept_in_their_order(groups):
     assert d.groups == tuple(map(tuple, groups))
     assert len(d) == len(groups)
     assert d.dim == sum(map(len, groups))
+    assert d.disjoint
     assert all(type(i) is int for group in d.groups for i in group)
 
 
@@ -61,6 +62,35 @@ def test_is_a_value(groups):
     assert {d: 1}[same] == 1
     assert d != Decomposition([*groups, [d.dim]])
     assert copy.deepcopy(d) == pickle.loads(pickle.dumps(d)) == d
+
+
+@st.composite
+def covers(draw):
+    """Different groups that share dimensions and leave none out."""
+    D = draw(st.integers(1, 8))
+    dims = st.sets(st.integers(0, D - 1), min_size=1)
+    groups = draw(st.sets(dims.map(frozenset), max_size=6))
+    left = set(range(D)) - set().union(*groups)
+    return D, [sorted(group) for group in groups] + [[i] for i in sorted(left)]
+
+
+@given(covers())
+def test_groups_may_overlap(cover):
+    D, groups = cover
+    d = Decomposition(groups)
+    assert d.groups == tuple(map(tuple, groups))
+    assert (d.dim, len(d)) == (D, len(groups))
+    assert d.disjoint == (sum(map(len, groups)) == D)
+    assert d.canonical().groups == tuple(sorted(map(tuple, groups)))
+    assert Decomposition([list(group) for group in d.groups]) == d
+    if not d.disjoint:
+        with pytest.raises(DecompositionError, match="in several groups"):
+            _ = d.labels
+
+
+def test_the_shared_dimensions_are_named():
+    with pytest.raises(DecompositionError, match=r"dimension\(s\) 1, 3 are in several groups"):
+        _ = Decomposition([(0, 1), (1, 2, 3), (3,)]).labels
 
 
 def test_order_of_groups_is_part_of_the_value():
@@ -132,8 +162,10 @@ def test_no_dimensions(make):
         ([], "every group needs at least one dimension"),
         ([()], "every group needs at least one dimension"),
         ([(0,), ()], "every group needs at least one dimension"),
-        ([(0, 1), (1, 2)], r"dimension\(s\) 1 are in more than one place"),
-        ([(0, 0)], r"dimension\(s\) 0 are in more than one place"),
+        ([(0, 1), (2, 1), (1, 0)], r"group \(0, 1\) is given more than once"),
+        ([(0, 0)], r"group \(0, 0\) has dimension\(s\) 0 more than once"),
+        ([(0, 1), (2, 1, 2)], r"group \(2, 1, 2\) has dimension\(s\) 2 more than once"),
+        ([(0, 1), (1, 3)], r"dimension\(s\) 2 of 0 to 3 are in no group"),
         ([(-1, 0)], "numbered from 0; got -1"),
         ([(0,), (2,)], r"dimension\(s\) 1 of 0 to 2 are in no group"),
         ([(1,)], r"dimension\(s\) 0 of 0 to 1 are in no group"),

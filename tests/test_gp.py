@@ -674,7 +674,7 @@ def test_settings_out_of_range(options, message):
 
 
 def test_invalid_groups():
-    with pytest.raises(DecompositionError, match="more than one place"):
+    with pytest.raises(DecompositionError, match="given more than once"):
         AdditiveGP([(0,), (0,)])
 
 

@@ -1,4 +1,4 @@
-"""How methods get their model: standardised values, and caches that change speed but never values."""
+"""How methods get their model: caches change its speed, never its values."""
 
 import json
 import math
@@ -16,55 +16,9 @@ from sumbo.methods.learning import (
     current_model,
     learned_every,
     learned_geometrically,
-    observed_values,
-    standardise,
     with_pending,
 )
-
-# --- standardise --------------------------------------------------------------------------------------------
-
-
-def test_standardised_values_have_mean_0_and_deviation_1():
-    y = np.random.default_rng(0).normal(3.0, 7.0, 50)
-    s = standardise(y)
-    assert s.mean() == pytest.approx(0.0, abs=1e-12)
-    assert s.std() == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(s, (y - y.mean()) / y.std(), rtol=1e-10)
-    assert np.array_equal(np.argsort(s), np.argsort(y))
-
-
-@pytest.mark.parametrize("scale", [1e300, 1e-300, 1e308, 1e-308, 5e-324, 1.0])
-def test_any_magnitude_is_as_good_as_another(scale):
-    y = np.array([1.0, -1.0, 1.0, -1.0]) * scale
-    assert standardise(y).tolist() == [1.0, -1.0, 1.0, -1.0]
-
-
-@pytest.mark.parametrize("power", [-900, -40, -1, 1, 3, 900])
-def test_other_units_by_a_power_of_two_give_the_same_bits(power):
-    y = np.random.default_rng(1).normal(2.0, 1.0, 31)
-    assert standardise(np.ldexp(y, power)).tobytes() == standardise(y).tobytes()
-
-
-def test_the_sign_is_kept_exactly():
-    y = np.random.default_rng(2).normal(size=31)
-    assert standardise(-y).tolist() == (-standardise(y)).tolist()
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, -3.7, 1e300, 1e-300, 0.1])
-@pytest.mark.parametrize("n", [1, 2, 7, 100])
-def test_constants_become_zeros(value, n):
-    assert standardise(np.full(n, value)).tolist() == [0.0] * n
-
-
-def test_no_values_stay_no_values():
-    assert standardise(np.empty(0)).shape == (0,)
-
-
-def test_standardise_leaves_its_argument_alone():
-    y = np.array([1.0, 2.0, 4.0])
-    standardise(y)
-    assert y.tolist() == [1.0, 2.0, 4.0]
-
+from sumbo.methods.scales import observed_values
 
 # --- queries made by hand -----------------------------------------------------------------------------------
 

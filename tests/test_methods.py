@@ -219,17 +219,16 @@ def test_settings_out_of_range_are_refused(make, match):
 @pytest.mark.parametrize(
     ("groups", "match"),
     [
-        (((0, 1), (1, 2)), "more than one place"),
+        (((0, 1), (1, 0)), "given more than once"),
         (((0, 1), (3,)), "in no group"),
         (((0, 1), ()), "at least one dimension"),
         (((0, "a"),), "lists of dimension numbers"),
         (((-1, 0),), "numbered from 0"),
     ],
 )
-@pytest.mark.parametrize("make", [AddGPUCB, SequentialGroups])
-def test_groups_that_are_no_decomposition_are_refused(make, groups, match):
+def test_groups_that_are_no_decomposition_are_refused(groups, match):
     with pytest.raises(DecompositionError, match=match):
-        make(groups=groups)
+        SequentialGroups(groups=groups)
 
 
 def test_groups_may_come_as_lists():
@@ -240,6 +239,8 @@ CUSTOM = [
     AddGPUCB(group_size=3, learn="none", trials=5, beta=2.5, kernel="se", n_init=4, n_cyc=7),
     AddGPUCB(groups=((0, 2), (1,)), beta="theorem", delta=0.05, maximiser="direct", explore_until=12),
     AddGPUCB(fit=FitSettings(ard=False, noise_sd=None, lengthscale_bounds=(1e-4, 7.0), starts=3)),
+    AddGPUCB(acquisition="thompson", together=(("a", "b"), (2, "c")), apart=(("a", 2),)),
+    Auto(groups=(("a", 1), ("b",)), max_group_size=3),
     AddGPUCB.paper(5),
     AddGPUCB.paper(groups=((0,), (1,))),
     GPUCB.paper(),
@@ -274,7 +275,7 @@ def test_settings_survive_json(method):
             {"type": "AddGPUCB", "group_size": 0},
             "AddGPUCB cannot be restored: group_size must be a whole",
         ),
-        ({"type": "AddGPUCB", "groups": [[0], [0]]}, "AddGPUCB cannot be restored: .*more than one place"),
+        ({"type": "AddGPUCB", "groups": [[0], []]}, "AddGPUCB cannot be restored: .*at least one parameter"),
         ({"type": "REMBO", "inner": {"type": "GPEI", "n_init": -1}}, "GPEI cannot be restored"),
         ({"type": "REMBO", "inner": {"n_init": 1}}, "expected settings of one of"),
         ({"type": "REMBO", "dim": "many"}, "REMBO cannot be restored"),
@@ -495,8 +496,25 @@ def test_random_is_uniform():
 def test_auto_fills_the_space_first():
     opt = Optimizer([(0.0, 1.0)] * 3, Auto(), seed=0)
     X = np.array([trial.x for trial in opt.ask(8)])
+    inner = (X - 0.2) / 0.6  # clear of the faces
     for i in range(3):  # a Sobol sequence: one point in each eighth
-        assert sorted((X[:, i] * 8).astype(int).tolist()) == list(range(8))
+        assert sorted((inner[:, i] * 8).astype(int).tolist()) == list(range(8))
+
+
+def test_auto_begins_with_any_category_and_leaves_the_middle_when_all_fails():
+    space = Space({"x": Float(0.0, 1.0), "c": Categorical(list("abcdefghij"))})
+    opt = Optimizer(space, Auto(n_init=20), seed=0)
+    first = opt.ask(20)
+    assert len({trial.params["c"] for trial in first}) == 10
+    for trial in first:
+        assert 0.2 <= trial.params["x"] <= 0.8
+        opt.tell(trial, failed=True)
+    later = []
+    for _ in range(20):
+        later.append(opt.ask())
+        opt.tell(later[-1], failed=True)
+    assert min(trial.params["x"] for trial in later) < 0.1
+    assert max(trial.params["x"] for trial in later) > 0.9
 
 
 def test_a_method_of_ones_own():

@@ -224,3 +224,30 @@ def test_points_are_left_as_they_are():
     before = Z.copy()
     gp.sample_path(np.random.default_rng(0), features=32)(Z)
     np.testing.assert_array_equal(Z, before)
+
+
+@given(CASES, st.sampled_from([0, 8]))
+@settings(max_examples=25, deadline=None)
+def test_parts_and_gradient_of_a_path(case, n):
+    gp, Z = conditioned(case, n)
+    path = gp.sample_path(np.random.default_rng(1), features=32)
+    parts = [path.group(j, Z[:, list(group)]) for j, group in enumerate(gp.groups)]
+    np.testing.assert_allclose(path.parts(Z), parts, rtol=1e-10, atol=1e-12)
+    values, gradient = path.with_gradient(Z)
+    np.testing.assert_allclose(values, path(Z), rtol=1e-10, atol=1e-12)
+    numeric = np.zeros_like(Z)
+    h = 1e-6
+    for i in np.flatnonzero(gp.categories == 0):
+        step = h * np.eye(Z.shape[1])[i]
+        numeric[:, i] = (path(Z + step) - path(Z - step)) / (2 * h)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-5)
+
+
+@given(CASES)
+@settings(max_examples=15, deadline=None)
+def test_turning_the_angles_is_moving_the_point(case):
+    gp, Z = conditioned(case)
+    prior = gp.sample_path(np.random.default_rng(1), features=16).priors[0]
+    old, new = Z[:-1, gp.groups[0]], Z[1:, gp.groups[0]]
+    angle = prior.angle(old) + sum(prior.turn(p, old[:, p], new[:, p]) for p in range(old.shape[1]))
+    np.testing.assert_allclose(prior.at_angle(angle), prior(new), rtol=1e-9, atol=1e-9)

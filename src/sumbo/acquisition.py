@@ -11,7 +11,7 @@ An acquisition turns posterior moments into a value and its partial derivatives 
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -39,6 +39,15 @@ def additive_theorem_beta(t: int, *, d: int, D: int, M: int, delta: float = 0.1)
 def full_theorem_beta(t: int, *, D: int, delta: float = 0.1) -> float:
     """2 log(2 pi^2 t^2 / delta) + 2 D log(D t^3): theorem `GPBthm`, for GP-UCB."""
     return 2.0 * math.log(2.0 * t**2 * math.pi**2 / delta) + 2.0 * D * math.log(D * t**3)
+
+
+def additive_beta(rule: str | float, t: int, sizes: Sequence[int], delta: float = 0.1) -> float:
+    """beta_t of Add-GP-UCB for groups of these sizes: "practical", "theorem", or a constant."""
+    if rule == "practical":
+        return practical_beta(t, max(sizes))
+    if rule == "theorem":
+        return additive_theorem_beta(t, d=max(sizes), D=sum(sizes), M=len(sizes), delta=delta)
+    return float(rule)
 
 
 def ucb(beta_t: float) -> Acquisition:

@@ -4,6 +4,7 @@ import itertools
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,19 +12,24 @@ from sumbo.errors import DecompositionError
 
 _SHOWN = 8  # dimensions named in an error
 
+_T = TypeVar("_T", int, tuple[int, ...])
+
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """Disjoint groups of dimensions that together cover 0, 1, ..., D - 1.
+    """Groups of dimensions that together cover 0, 1, ..., D - 1. They may share dimensions: see `disjoint`.
 
     Groups keep the order in which they are given; `canonical` sorts them.
 
     Example:
         >>> Decomposition([(0, 2), (1,)]).groups
         ((0, 2), (1,))
+        >>> Decomposition([(0, 1), (1, 2)]).disjoint
+        False
 
     Raises:
-        DecompositionError: a group is empty, a dimension is repeated, missing, negative or not an integer.
+        DecompositionError: a group is empty, given twice, or repeats a dimension; a dimension is in no group, negative
+            or not an integer.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -52,11 +58,26 @@ class Decomposition:
     @property
     def dim(self) -> int:
         """D, the number of dimensions."""
-        return sum(len(group) for group in self.groups)
+        return 1 + max(max(group) for group in self.groups)
+
+    @property
+    def disjoint(self) -> bool:
+        """Is every dimension in one group only? What splits by group, such as group-wise acquisitions, needs that."""
+        return sum(len(group) for group in self.groups) == self.dim
 
     @property
     def labels(self) -> tuple[int, ...]:
-        """The group number of each dimension."""
+        """The group number of each dimension.
+
+        Raises:
+            DecompositionError: groups overlap, so that a dimension has several.
+        """
+        if not self.disjoint:
+            shared = _repeated(i for group in self.groups for i in group)
+            raise DecompositionError(
+                f"dimension(s) {_listed(shared)} are in several groups, so they have no single label; "
+                "use groups, or give disjoint ones"
+            )
         labels = [0] * self.dim
         for j, group in enumerate(self.groups):
             for i in group:
@@ -80,19 +101,27 @@ def _validated(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
         ) from None
     if not tuples or not all(tuples):
         raise DecompositionError(f"every group needs at least one dimension; got {tuples}")
-    flat = sorted(i for group in tuples for i in group)
-    repeated = sorted({a for a, b in itertools.pairwise(flat) if a == b})
-    if repeated:
-        raise DecompositionError(f"dimension(s) {_listed(repeated)} are in more than one place: {tuples}")
+    for group in tuples:
+        if len(set(group)) < len(group):
+            raise DecompositionError(f"group {group} has dimension(s) {_listed(_repeated(group))} more than once")
+    if len({frozenset(group) for group in tuples}) < len(tuples):
+        twice = _repeated(tuple(sorted(group)) for group in tuples)
+        raise DecompositionError(f"group {twice[0]} is given more than once: groups may overlap, but not be the same")
+    flat = sorted({i for group in tuples for i in group})
     if flat[0] < 0:
         raise DecompositionError(f"dimensions are numbered from 0; got {flat[0]}")
     if len(flat) != flat[-1] + 1:
         present = set(flat)
         missing = itertools.islice((i for i in range(flat[-1]) if i not in present), _SHOWN + 1)
         raise DecompositionError(
-            f"dimension(s) {_listed(list(missing))} of 0 to {flat[-1]} are in no group: every dimension belongs to one"
+            f"dimension(s) {_listed(list(missing))} of 0 to {flat[-1]} are in no group: every dimension needs one"
         )
     return tuples
+
+
+def _repeated(items: Iterable[_T]) -> list[_T]:
+    """What comes more than once, sorted."""
+    return sorted({a for a, b in itertools.pairwise(sorted(items)) if a == b})
 
 
 def _listed(numbers: list[int]) -> str:

@@ -35,3 +35,19 @@ class StateError(SumboError, ValueError):
 
 class ObjectiveError(SumboError, RuntimeError):
     """The user's objective fails wherever it is evaluated."""
+
+
+class StudyFileError(SumboError, ValueError):
+    """A study file that cannot be read, or says something that makes no sense."""
+
+
+class SheetError(SumboError, ValueError):
+    """A table of results with a row that cannot be recorded."""
+
+
+class StoreError(SumboError, RuntimeError):
+    """Stored trials that cannot be reached, or that do not fit the study file."""
+
+
+class MissingPackageError(SumboError, RuntimeError):
+    """An optional package that is not installed."""

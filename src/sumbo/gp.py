@@ -44,7 +44,7 @@ class AdditiveGP:
     model. Values should be centred: the prior mean is zero.
 
     Args:
-        decomposition: the groups, or anything `Decomposition` takes.
+        decomposition: the groups, which may overlap, or anything `Decomposition` takes.
         kernel: "se", "matern32" or "matern52".
         lengthscales: one for all, or one for each dimension of each group, group after group.
         scales: standard deviation of each component, or one for all.
@@ -62,7 +62,7 @@ class AdditiveGP:
 
     Raises:
         SettingError: a hyperparameter is not positive and finite, or has the wrong number of elements.
-        DecompositionError: the groups are not disjoint or leave a dimension out.
+        DecompositionError: a group is empty, comes twice or repeats a dimension, or a dimension is in no group.
     """
 
     decomposition: Decomposition

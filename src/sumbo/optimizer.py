@@ -4,15 +4,17 @@ import copy
 import math
 import numbers
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, overload
+from functools import partial
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from sumbo import methods, warmup
+from sumbo import asking, explain, methods, warmup
 from sumbo.decomposition import Decomposition
 from sumbo.errors import SettingError, StateError, TellError
+from sumbo.explain import Importances, Interactions
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods import Deadline, Method, Query, Suggestion, check_count
@@ -20,7 +22,7 @@ from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.threads import on_one_thread, one_thread
 
-_TRIES = 100  # at finding a point that has not been asked before
+_Table = TypeVar("_Table", Interactions, Importances)
 
 FORMAT = 1  # of `to_dict`; raised when a reader of older sumbo would misunderstand
 
@@ -85,7 +87,7 @@ class Optimizer:
         self.method.check(self.space)
         self.direction: Direction = direction
         self.budget = None if budget is None else check_count("budget", budget)
-        self.seed = _checked_seed(seed)
+        self.seed = asking.checked_seed(seed)
         self._trials: list[Trial] = []
         self._units: list[Array] = []  # unit-cube points, by trial number
         self._notes: list[Any] = []  # what the method wrote beside its suggestions, by trial number
@@ -93,6 +95,7 @@ class Optimizer:
         self._told: list[int] = []  # trial numbers in the order of telling
         self._state: dict[str, Any] = {}
         self._cache: AdditiveGP | None = None
+        self._answers: dict[str, tuple[Any, Any]] = {}  # the last tables of what was learned, with what they depend on
 
     # --- asking ------------------------------------------------------------------------------------------------
 
@@ -122,26 +125,13 @@ class Optimizer:
             answer = Suggestion(query.uniform(1)[0], self._state)
         else:
             answer = self.method.suggest(query)
-        params, unit = self._unseen(answer.point, query)
+        seen = {unit.tobytes() for unit in self._units}
+        params, unit = asking.unseen(self.space, answer.point, seen, query.rng)
         self._state = answer.state
         self._cache = answer.cache if answer.cache is not None else self._cache
         trial = self._add(params, unit, answer.note)
         self._asked_at[trial.number] = time.monotonic()
         return _copy(trial)
-
-    def _unseen(self, point: Array, query: Query) -> tuple[dict[str, Any], Array]:
-        """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one."""
-        seen = {unit.tobytes() for unit in self._units}
-        exhausted = self.space.size is not None and len(seen) >= self.space.size
-        params = dict(self.space.from_unit(point))
-        unit = self.space.to_unit(params)
-        for spread in () if exhausted else np.geomspace(1e-3, 1.0, _TRIES):
-            if unit.tobytes() not in seen:
-                break
-            shifted = point + spread * query.rng.standard_normal(self.space.dim)
-            params = dict(self.space.from_unit(shifted if spread < 0.5 else query.rng.random(self.space.dim)))
-            unit = self.space.to_unit(params)
-        return params, unit
 
     # --- telling -----------------------------------------------------------------------------------------------
 
@@ -245,6 +235,40 @@ class Optimizer:
         model = self.model
         return None if model is None else model.decomposition
 
+    def interactions(self, *, evaluations: int | None = None) -> Interactions:
+        """Which parameters interact: every pair with the probability that both belong to one group.
+
+        What the user declared is kept to. Asked again with no new values, the answer is the same and comes at once.
+
+        Args:
+            evaluations: about so many evaluations of the evidence; more take longer and are surer. By default enough
+                for some seconds.
+
+        Raises:
+            NotFittedError: the method has no model, or fewer than 10 values were told.
+            SettingError: evaluations is not a whole number from 1 up.
+        """
+        budget = None if evaluations is None else check_count("evaluations", evaluations)
+        answer = partial(explain.interactions, self.method, evaluations=budget)
+        return self._explained(("interactions", len(self._told), budget), answer)
+
+    def importance(self) -> Importances:
+        """How much of the objective's variance over the space each parameter and each group accounts for.
+
+        Raises:
+            NotFittedError: the method has no model, fewer than 10 values were told, or they do not differ.
+        """
+        # The groups in use may change when points are asked for, too.
+        key = ("importance", len(self._told), len(self._trials))
+        return self._explained(key, partial(explain.importance, self.method))
+
+    def _explained(self, key: tuple[Any, ...], answer: Callable[[Query, np.random.Generator], _Table]) -> _Table:
+        if self._answers.get(key[0], (None,))[0] != key:
+            rng = asking.trial_rng(self.seed, len(self._told), 0, 0)
+            with one_thread():
+                self._answers[key[0]] = key, answer(self._query(len(self._trials), Deadline()), rng)
+        return self._answers[key[0]][1]
+
     @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "maximize" else -1.0
@@ -260,8 +284,8 @@ class Optimizer:
             notes=[self._notes[i] for i in self._told],
             pending_notes=[self._notes[i] for i in running],
             number=number,
-            rng=np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,))),
-            study_rng=np.random.default_rng(np.random.SeedSequence(self.seed)),
+            rng=asking.trial_rng(self.seed, number),
+            study_rng=asking.study_rng(self.seed),
             state=self._state,
             cache=self._cache,
             deadline=deadline,
@@ -375,11 +399,3 @@ def _outcome(value: Any, failed: bool, reason: str | None) -> tuple[float | None
     if not math.isfinite(number):
         return None, reason or f"value was {number}"
     return number, reason
-
-
-def _checked_seed(seed: Any) -> int:
-    if seed is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise SettingError(f"seed must be a whole number from 0 up, or None; got {seed!r}")
-    return int(seed)

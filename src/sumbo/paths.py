@@ -50,6 +50,22 @@ class SamplePath:
         ZT[group] = Z_j.T
         return self.priors[j](Z_j) + kernels.cross(ZT, self.XT, self.terms.only(j)) @ self.v
 
+    def parts(self, Z: Array) -> Array:
+        """Values of every component at each row, (M, m)."""
+        drawn = np.array([g(Z[:, group]) for g, group in zip(self.priors, self.groups, strict=True)])
+        return drawn + kernels.group_means(np.ascontiguousarray(Z.T), self.XT, self.terms, self.v)
+
+    def with_gradient(self, Z: Array) -> tuple[Array, Array]:
+        """Values of the sum (m,) and its gradient at each row, (m, D); along a category there is none."""
+        ZT = np.ascontiguousarray(Z.T)
+        values = kernels.cross(ZT, self.XT, self.terms) @ self.v
+        gradient = kernels.cross_gradient(ZT, self.XT, self.terms, np.tile(self.v, (len(Z), 1)))
+        for g, group in zip(self.priors, self.groups, strict=True):
+            drawn, slopes = g.with_gradient(Z[:, group])
+            values += drawn
+            gradient[:, group] += slopes
+        return values, gradient
+
     @staticmethod
     def _points(X: ArrayLike, width: int) -> Array:
         Z = np.asarray(X, dtype=float)
@@ -69,11 +85,37 @@ class PriorDraw:
     tables: dict[int, Array]  # position in the group -> (categories, F): what each category adds to the angle
 
     def __call__(self, Z_j: Array) -> Array:
+        return self.at_angle(self.angle(Z_j))
+
+    def with_gradient(self, Z_j: Array) -> tuple[Array, Array]:
+        """Values (m,) and gradient (m, d_j)."""
+        angle = self.angle(Z_j)
+        return self.at_angle(angle), -self._amplitude * (np.sin(angle) * self.weights) @ self.omega.T
+
+    def at_angle(self, angle: Array) -> Array:
+        """Values where the features have these angles, (m, F)."""
+        return self._amplitude * (np.cos(angle) @ self.weights)
+
+    def angle(self, Z_j: Array) -> Array:
+        """The angle of every feature, (m, F)."""
         angle = Z_j @ self.omega + self.phase
-        for position, table in self.tables.items():
-            category = np.clip((Z_j[:, position] * len(table)).astype(int), 0, len(table) - 1)
-            angle += table[category]
-        return self.scale * np.sqrt(2.0 / len(self.phase)) * (np.cos(angle) @ self.weights)
+        for position in self.tables:
+            angle += self._table_rows(position, Z_j[:, position])
+        return angle
+
+    def turn(self, position: int, old: Array, new: Array) -> Array:
+        """What the angles gain when one dimension goes from old to new values (m,): (m, F)."""
+        if position in self.tables:
+            return self._table_rows(position, new) - self._table_rows(position, old)
+        return np.outer(new - old, self.omega[position])
+
+    def _table_rows(self, position: int, z: Array) -> Array:
+        table = self.tables[position]
+        return table[np.clip((z * len(table)).astype(int), 0, len(table) - 1)]
+
+    @property
+    def _amplitude(self) -> float:
+        return self.scale * float(np.sqrt(2.0 / len(self.phase)))
 
 
 def draw_prior(

@@ -110,8 +110,8 @@ def test_points_outside_the_space(params, word):
 @pytest.mark.parametrize(
     ("groups", "word"),
     [
-        ([(0, 1), (1, 2)], "more than one"),
-        ([(0, 0), (1, 2)], "more than one"),
+        ([(0, 1), (2,), (1, 0)], "more than once"),
+        ([(0, 0), (1, 2)], "more than once"),
         ([(0,), (2,)], "no group"),
         ([], "at least one"),
         ([(0, 1), ()], "at least one"),
@@ -120,16 +120,27 @@ def test_points_outside_the_space(params, word):
     ],
 )
 def test_groups(groups, word):
-    for make in (sumbo.Decomposition, sumbo.AdditiveGP, lambda g: sumbo.AddGPUCB(groups=g)):
+    for make in (sumbo.Decomposition, sumbo.AdditiveGP):
         with pytest.raises(sumbo.SumboError) as caught:
             make(groups)
         helpful(caught.value, word)
 
 
 WRONG = {
-    "groups of 2 dimensions in 3": lambda: sumbo.AddGPUCB(groups=[(0, 1)]),
     "groups of 4 dimensions in 3": lambda: sumbo.AddGPUCB(groups=[(0, 1), (2, 3)]),
-    "cyclic groups of 2 dimensions in 3": lambda: sumbo.CyclicGroups(sumbo.AddGPUCB(groups=[(0, 1)])),
+    "a group given twice": lambda: sumbo.AddGPUCB(groups=[(0, 1), (1, 0), (2,)]),
+    "the same by name": lambda: sumbo.Auto(groups=[(0, 1), ("x1", "x0"), (2,)]),
+    "groups that overlap, one after the other": lambda: sumbo.SequentialGroups(groups=[(0, 1), (1, 2)]),
+    "no groups at all": lambda: sumbo.AddGPUCB(groups=[]),
+    "an empty group": lambda: sumbo.AddGPUCB(groups=[(0, 1), ()]),
+    "half a dimension": lambda: sumbo.AddGPUCB(groups=[(0, 1.5)]),
+    "a number of groups": lambda: sumbo.Auto(groups=3),
+    "cyclic groups of 4 dimensions in 3": lambda: sumbo.CyclicGroups(sumbo.AddGPUCB(groups=[(2, 3)])),
+    "a pair that is no list of pairs": lambda: sumbo.Auto(together=("x0", "x1")),
+    "together and apart": lambda: sumbo.Auto(together=[("x0", "x1")], apart=[(1, 0)]),
+    "an unknown name": lambda: sumbo.Auto(apart=[("x0", "y1")]),
+    "an unknown acquisition": lambda: sumbo.AddGPUCB(acquisition="ei"),
+    "direct and thompson": lambda: sumbo.AddGPUCB(maximiser="direct", acquisition="thompson"),
     "sequential groups of 2 dimensions in 3": lambda: sumbo.SequentialGroups(groups=[(0, 1)]),
     "unknown kernel": lambda: sumbo.AddGPUCB(kernel="rbf"),
     "unknown kernel of a full model": lambda: sumbo.GPEI(kernel="rbf"),

@@ -13,29 +13,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from sumbo import acquisition, structure
+from sumbo import structure
+from sumbo.acquisition import Acquisition, additive_beta, check_beta, check_delta, log_expected_improvement, ucb
 from sumbo.decomposition import Decomposition
+from sumbo.errors import SettingError
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import FAMILIES, Array
-from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count, check_groups
-from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
-from sumbo.methods.search import direct_budget, maximise_groups, maximise_groups_by_direct
-from sumbo.space import Space
-
-# The paper's hyperparameters: one bandwidth and one scale for all groups, no priors, noise held fixed.
-PAPER_FIT = FitSettings(
-    ard=False,
-    group_scales=False,
-    dimension_scaled=False,
-    lengthscale_sd=None,
-    scale_sd=None,
-    noise=1e-4,  # 1% of the standard deviation
-    noise_sd=None,
-    lengthscale_bounds=(1e-5, 5.0),
-    variance_bounds=(0.03**2, 30.0**2),
-    thrifty_from=None,
+from sumbo.knowledge import Knowledge, Named, freeze
+from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count
+from sumbo.methods.learning import Learning, best_seen, current_model, learned_every, with_pending
+from sumbo.methods.paper import PAPER_FIT
+from sumbo.methods.search import (
+    direct_budget,
+    incumbents,
+    maximise_groups,
+    maximise_groups_by_direct,
+    maximise_joint,
+    maximise_path,
 )
+from sumbo.space import Space
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,8 @@ class AddGPUCB(Method):
 
     Attributes:
         group_size: d, the size of groups that are learned: of all but the last with "random", at most with "search".
-        groups: the decomposition, where it is known; nothing is then learned but hyperparameters.
+        groups: known groups, by parameter name or dimension number; parameters in none of them stand alone, and
+            nothing is learned but hyperparameters.
         learn: "search" improves the groups dimension by dimension; "random" tries random decompositions (the paper's
             way); "none" keeps one random decomposition.
         trials: how many random decompositions are tried at each learning; None for D of them.
@@ -56,10 +54,14 @@ class AddGPUCB(Method):
         maximiser: "gradient", or "direct" with the paper's budgets.
         fit: which hyperparameters are learned, with which priors.
         explore_until: number of observations below which the lengthscale is 1e-5, so that the search spreads out.
+        together, apart: sets of parameters that share a group from the first model on, or of which no two do.
+        acquisition: "ucb" for the paper's, group by group; "joint-ucb" and "log-ei" for the exact upper confidence
+            bound and log expected improvement of the sum, climbed from the paper's point and others; "thompson" for
+            the top of a function drawn from the posterior, which splits by group exactly.
     """
 
     group_size: int = 6
-    groups: tuple[tuple[int, ...], ...] | None = None
+    groups: Named | None = None
     learn: str = "random"
     trials: int | None = None
     beta: str | float = "practical"
@@ -70,80 +72,73 @@ class AddGPUCB(Method):
     maximiser: str = "gradient"
     fit: FitSettings = FitSettings()
     explore_until: int = 0
+    together: Named = ()
+    apart: Named = ()
+    acquisition: str = "ucb"
 
     name: ClassVar[str] = "add-gp-ucb"
 
     def __post_init__(self) -> None:
-        if self.groups is not None:
-            object.__setattr__(self, "groups", Decomposition(self.groups).groups)
+        freeze(self)
         check_choice("learn", self.learn, ("search", "random", "none"))
         check_choice("maximiser", self.maximiser, ("gradient", "direct"))
         check_choice("kernel", self.kernel, FAMILIES)
+        check_choice("acquisition", self.acquisition, ("ucb", "joint-ucb", "log-ei", "thompson"))
+        if self.maximiser == "direct" and self.acquisition != "ucb":
+            raise SettingError(f'maximiser "direct" goes with acquisition "ucb" only; got {self.acquisition!r}')
         for name in ("group_size", "n_init", "n_cyc"):
             check_count(name, getattr(self, name))
         check_count("explore_until", self.explore_until, 0)
         if self.trials is not None:
             check_count("trials", self.trials)
-        acquisition.check_beta(self.beta)
-        acquisition.check_delta(self.delta)
+        check_beta(self.beta)
+        check_delta(self.delta)
 
-    def check(self, space: Space) -> None:
-        check_groups(self.groups, space)
+    def knowledge(self, space: Space) -> Knowledge:
+        most = self.group_size
+        return Knowledge.of(space, self.groups, self.together, self.apart, max_group_size=most, limit="group_size")
 
     @classmethod
-    def paper(cls, group_size: int = 4, groups: tuple[tuple[int, ...], ...] | None = None) -> "AddGPUCB":
+    def paper(cls, group_size: int = 4, groups: Named | None = None) -> "AddGPUCB":
         """The settings of the paper's experiments."""
-        return cls(
-            group_size,
-            groups,
-            "random",
-            kernel="se",
-            n_cyc=25,
-            maximiser="direct",
-            fit=PAPER_FIT,
-            explore_until=25,
-        )
+        return cls(group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
 
     def suggest(self, query: Query) -> Suggestion:
         # Algorithm 2: N_init random points, then learn every N_cyc.
         if query.taken < self.n_init or not query.has_values:
             return Suggestion(query.uniform(1)[0], query.state)
-        model, state = current_model(query, self._learning(query.D))
+        model, state = current_model(query, self._learning(query.space))
+        if self.acquisition == "thompson":
+            path = model.sample_path(query.rng, features=512)
+            return Suggestion(maximise_path(path, query, incumbents(model, 10)), state, model)
         gp = with_pending(model, query)
         # Algorithm 1: in each group the maximiser of its own upper confidence bound (1), put together (2).
-        ucb = acquisition.ucb(self._beta(query.taken + 1, gp))
-        x_t = self._argmax(gp, ucb, query)
+        bound = ucb(additive_beta(self.beta, query.taken + 1, list(map(len, gp.groups)), self.delta))
+        x_t = self._argmax(gp, bound, query)
+        if self.acquisition != "ucb":
+            joint = bound if self.acquisition == "joint-ucb" else log_expected_improvement(best_seen(gp))
+            x_t = maximise_joint(gp, joint, query, np.vstack([x_t, incumbents(model, 2)]))
         # Querying f at x_t (3) and adding it to the data (4, 5) is the caller's part.
         return Suggestion(x_t, state, model)
 
     def model(self, query: Query) -> AdditiveGP | None:
-        return current_model(query, self._learning(query.D))[0] if query.has_values else None
+        return current_model(query, self._learning(query.space))[0] if query.has_values else None
 
-    def _argmax(self, gp: AdditiveGP, ucb: acquisition.Acquisition, query: Query) -> Array:
+    def _argmax(self, gp: AdditiveGP, bound: Acquisition, query: Query) -> Array:
         if self.maximiser == "direct":
-            return maximise_groups_by_direct(gp, ucb, query, int(0.9 * direct_budget(query.D)))
-        return maximise_groups(gp, ucb, query)
+            return maximise_groups_by_direct(gp, bound, query, int(0.9 * direct_budget(query.D)))
+        return maximise_groups(gp, bound, query)
 
-    def _beta(self, t: int, gp: AdditiveGP) -> float:
-        sizes = [len(group) for group in gp.groups]
-        d, D, M = max(sizes), sum(sizes), len(sizes)
-        if self.beta == "practical":
-            return acquisition.practical_beta(t, d)
-        if self.beta == "theorem":
-            return acquisition.additive_theorem_beta(t, d=d, D=D, M=M, delta=self.delta)
-        return float(self.beta)
+    def _learning(self, space: Space) -> Learning:
+        known, d = self.knowledge(space), self.group_size
 
-    def _learning(self, D: int) -> Learning:
         def choose(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
             if self.learn == "search":
-                return structure.search(X, y, model, rng, max_group_size=self.group_size)
-            trials = D if self.trials is None else self.trials
-            return structure.random_trials(X, y, model, rng, group_size=self.group_size, trials=trials)
+                return structure.search(X, y, model, rng, max_group_size=d, together=known.together, apart=known.apart)
+            trials = space.dim if self.trials is None else self.trials
+            return structure.random_trials(X, y, model, rng, group_size=d, trials=trials, draw=known.random)
 
-        if self.groups is not None:
-            start = Decomposition(self.groups)
-        else:
-            start = Decomposition.random(D, self.group_size, np.random.default_rng(0))
-        fixed = self.groups is not None or self.learn == "none"
+        start = known.random(np.random.default_rng(0)) if known.groups is None else known.groups
+        learned = None if known.groups is not None or self.learn == "none" else choose
         due = learned_every(self.n_cyc)
-        return Learning(self.kernel, self.fit, start, None if fixed else choose, due, explore_until=self.explore_until)
+        return Learning(self.kernel, self.fit, start, learned, due, explore_until=self.explore_until)

@@ -6,6 +6,7 @@ they cannot tell, the function of all parameters and the single ones carry the s
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,16 +14,18 @@ import numpy as np
 from sumbo import structure
 from sumbo.acquisition import log_expected_improvement
 from sumbo.decomposition import Decomposition
+from sumbo.feasibility import Feasibility
 from sumbo.fit import FitSettings
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
+from sumbo.knowledge import Knowledge, Named, freeze
 from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.learning import Learning, best_seen, current_model, learned_geometrically, with_pending
-from sumbo.methods.search import group_starts, incumbents, maximise_joint
+from sumbo.methods.search import group_starts, incumbents, maximise_joint, promising_box
+from sumbo.space import Space
 from sumbo.sparse import chosen
 
-# Variances may differ by orders of magnitude between terms: those that do not matter must be able to vanish.
-_FIT = FitSettings(scale_sd=3.0)
+_INSET = 0.6  # share of each range, around its middle, that the first points fill
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
 _SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
@@ -35,52 +38,87 @@ class Auto(Method):
 
     Attributes:
         n_init: how many space-filling points come first.
-        max_group_size: no group of parameters grows beyond this.
+        max_group_size: no group of parameters that is learned grows beyond this.
+        groups: known groups, by parameter name or dimension number; parameters in none of them stand alone, and no
+            groups are learned.
+        together: sets of parameters that share a group, from the first model on.
+        apart: sets of parameters of which no two share a group.
     """
 
     n_init: int = 10
     max_group_size: int = 6
+    groups: Named | None = None
+    together: Named = ()
+    apart: Named = ()
 
     name: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
         check_count("max_group_size", self.max_group_size)
+        freeze(self)
+
+    def knowledge(self, space: Space) -> Knowledge:
+        return Knowledge.of(space, self.groups, self.together, self.apart, max_group_size=self.max_group_size)
 
     def suggest(self, query: Query) -> Suggestion:
         if query.taken < self.n_init or not query.has_values:
-            return Suggestion(space_filling(query), query.state)
-        model, state = current_model(query, self._learning(query.D))
+            return Suggestion(space_filling(query, _INSET if query.taken < self.n_init else 1.0), query.state)
+        model, state = current_model(query, self._learning(query.space))
         gp = with_pending(model, query)
         starts = np.vstack([incumbents(model, 2), group_starts(model, query)])
-        return Suggestion(maximise_joint(gp, log_expected_improvement(best_seen(gp)), query, starts), state, model)
+        # Every other point is looked for near the best ones; the rest keep the search from being locked in there.
+        box = promising_box(model, query.space) if query.number % 2 else None
+        # A model made in a hurry knows the best points only, not all those that failed.
+        success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
+        improvement = log_expected_improvement(best_seen(gp))
+        x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
+        return Suggestion(x_t, state, model)
 
     def model(self, query: Query) -> AdditiveGP | None:
-        return current_model(query, self._learning(query.D))[0] if query.has_values else None
+        return current_model(query, self._learning(query.space))[0] if query.has_values else None
 
-    def _learning(self, D: int) -> Learning:
+    def _learning(self, space: Space) -> Learning:
+        known = self.knowledge(space)
+        fixed = known.groups is not None or self.max_group_size == 1
         return Learning(
             "matern52",
-            _FIT,
-            Decomposition.apart(D),
-            self._groups if self.max_group_size > 1 else None,
+            FitSettings(),
+            known.start,
+            None if fixed else partial(_searched, known),
             due=learned_geometrically(0.05, 2),
             choose_due=lambda n, chosen_at: n >= max(_FIRST_SEARCH, 1.3 * chosen_at),
             decisive=True,
-            full_order=D > 1,
+            full_order=space.dim > 1,
+            compress=True,
         )
 
-    def _groups(self, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
-        some = chosen(y, min(_SEARCH_POINTS, len(y)))
-        work = _SEARCH_WORK // len(some)
-        return structure.search(X[some], y[some], model, rng, max_group_size=self.max_group_size, evaluations=work)
+
+def _searched(known: Knowledge, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
+    some = chosen(y, min(_SEARCH_POINTS, len(y)))
+    return structure.search(
+        X[some],
+        y[some],
+        model,
+        rng,
+        max_group_size=known.max_group_size,
+        evaluations=_SEARCH_WORK // len(some),
+        together=known.together,
+        apart=known.apart,
+    )
 
 
-def space_filling(query: Query) -> Array:
-    """The next point of a scrambled Sobol sequence, which is the study's own."""
+def space_filling(query: Query, share: float) -> Array:
+    """The next point of a scrambled Sobol sequence, which is the study's own, in the inner share of each range.
+
+    Few points in many dimensions say most about the whole when they stay clear of its faces: nearly all of a uniform
+    sample is close to some of them, where values are extreme and far from each other. The search goes to the faces by
+    itself where the model points there. Categories have no middle and are drawn from all.
+    """
     from scipy.stats import qmc  # half a second to import, and used for the first few points only
 
     sequence = qmc.Sobol(query.D, scramble=True, rng=query.study_rng)
     if query.number:  # SciPy does not take 0
         sequence.fast_forward(query.number)
-    return query.space.snap(sequence.random(1)[0])
+    point = sequence.random(1)[0]
+    return query.space.snap(np.where(query.space.nominal, point, 0.5 + share * (point - 0.5)))

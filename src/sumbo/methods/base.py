@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sumbo.errors import DecompositionError, SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
+from sumbo.knowledge import Knowledge
 from sumbo.space import Space
 
 State = dict[str, Any]
@@ -41,7 +42,7 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
 
 def check_groups(groups: Sequence[Sequence[int]] | None, space: Space) -> None:
     """Raise a DecompositionError unless known groups are those of this many dimensions."""
-    covered = space.dim if groups is None else sum(map(len, groups))
+    covered = space.dim if groups is None else len({i for group in groups for i in group})
     if covered != space.dim:
         raise DecompositionError(f"groups cover {covered} dimensions, the space has {space.dim}")
 
@@ -136,8 +137,13 @@ class Method(ABC):
 
     name: ClassVar[str]
 
-    def check(self, space: Space) -> None:  # noqa: B027 - most methods fit every space
+    def check(self, space: Space) -> None:
         """Raise a SettingError or DecompositionError if the settings do not fit the space."""
+        self.knowledge(space)
+
+    def knowledge(self, space: Space) -> Knowledge:
+        """What the user has told the method about groups, checked; by default nothing."""
+        return Knowledge.of(space)
 
     @abstractmethod
     def suggest(self, query: Query) -> Suggestion:

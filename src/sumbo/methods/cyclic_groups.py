@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from sumbo.gp import AdditiveGP
+from sumbo.knowledge import Knowledge
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.base import Method, Query, Suggestion
 from sumbo.space import Space
@@ -25,6 +26,9 @@ class CyclicGroups(Method):
 
     def check(self, space: Space) -> None:
         self.inner.check(space)
+
+    def knowledge(self, space: Space) -> Knowledge:
+        return self.inner.knowledge(space)
 
     def suggest(self, query: Query) -> Suggestion:
         answer = self.inner.suggest(replace(query, state=query.state.get("inner", {})))

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from sumbo.acquisition import Acquisition, log_expected_improvement
 from sumbo.gp import AdditiveGP
-from sumbo.methods.add_gp_ucb import PAPER_FIT
 from sumbo.methods.base import Query
 from sumbo.methods.full import FullModelMethod
 from sumbo.methods.learning import best_seen
+from sumbo.methods.paper import PAPER_FIT
 
 
 @dataclass(frozen=True)

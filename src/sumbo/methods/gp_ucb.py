@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from sumbo import acquisition
 from sumbo.gp import AdditiveGP
-from sumbo.methods.add_gp_ucb import PAPER_FIT
 from sumbo.methods.base import Query
 from sumbo.methods.full import FullModelMethod
+from sumbo.methods.paper import PAPER_FIT
 
 
 @dataclass(frozen=True)

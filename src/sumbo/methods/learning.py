@@ -20,7 +20,9 @@ from sumbo.fit import FitSettings, Hyperparameters
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
+from sumbo.methods.scales import Scales, observed_values
 
+_COMPRESS_GROWTH = 1.3  # the scale of the values is considered again when there are so many times more of them
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
 # Given points, standardised values, the present model, and randomness: the groups to use from now on.
@@ -40,6 +42,7 @@ class Learning:
         decisive: take other groups only if the evidence for them is beyond luck, not as they are chosen.
         choose_due: where decisive, look for groups again? likewise; elsewhere that is done at every learning.
         full_order: add a term over all dimensions.
+        compress: let the evidence decide, now and then, whether bad values are compressed; see `Scales`.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
 
@@ -51,33 +54,16 @@ class Learning:
     decisive: bool = False
     choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
     full_order: bool = False
+    compress: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
 
 
-def standardise(y: Array) -> Array:
-    """Values with mean 0 and standard deviation 1; constants become zeros; 1e300 and 1e-300 are as good as 1."""
-    if len(y) == 0:
-        return y
-    # Scaling by a power of two is exact, so values in other units of that kind give the very same result.
-    scaled = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
-    centred = scaled - scaled.mean()
-    spread = float(np.sqrt(np.mean(np.square(centred))))
-    return centred / spread if spread > 1e-14 else np.zeros_like(centred)
-
-
-def observed_values(query: Query) -> Array:
-    """Standardised values; a failed point counts as the worst value seen, so that it repels the search."""
-    failed = ~np.isfinite(query.y)
-    if failed.all():
-        return np.zeros(len(query.y))
-    return standardise(np.where(failed, query.y[~failed].min(), query.y))
-
-
 def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     """The model of all observations, learned anew where that is due, and the state to keep."""
-    X, y = query.X, observed_values(query)
-    n, state = len(y), query.state
+    X, scales, state = query.X, Scales(observed_values(query)), query.state
+    y, _ = scales.on(_is_compressed(state))
+    n = len(y)
     blank = AdditiveGP(
         learning.start, kernel=learning.kernel, categories=query.categories, full_order=learning.full_order
     )
@@ -90,32 +76,61 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     if known is not None and learning.decisive and learning.choose is not None:
         # A search for groups in one suggestion, the fit of what it found in the next: nobody waits for both.
         if "candidate" in state:
-            return _decided(X, y, known, learning, query)
+            return _decided(scales, known, learning, query)
         if learning.choose_due(n, state["chosen_at"]):
-            return _searched(X, y, known, learning.choose, query)
+            return _searched(scales, known, learning.choose, query)
     if known is None or learning.due(n, state["learned_at"]):
         learned = _learn(X, y, known, blank, learning, query.rng)
-        return learned, _write_model(learned, n, state.get("chosen_at", 0))
+        fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
+        if learning.compress and n >= _COMPRESS_GROWTH * state.get("scaled_at", 0):
+            return _rescaled(X, scales, learned, fresh, learning)
+        return learned, fresh
     return _up_to_date(known, X, y, state["learned_at"], query.cache), state
 
 
-def _searched(X: Array, y: Array, known: AdditiveGP, choose: ChooseGroups, query: Query) -> tuple[AdditiveGP, State]:
-    """The present model, and in the state other groups that may be better."""
-    present = _up_to_date(known, X, y, query.state["learned_at"], query.cache)
-    groups = choose(X, y, present, query.rng)
-    found = {} if groups == present.decomposition else {"candidate": [list(group) for group in groups.groups]}
-    return present, query.state | {"chosen_at": len(y)} | found
+def _is_compressed(state: State) -> bool:
+    return bool(state.get("compressed", False))
 
 
-def _decided(X: Array, y: Array, known: AdditiveGP, learning: Learning, query: Query) -> tuple[AdditiveGP, State]:
-    """The present model or one with the candidate's groups, whichever the evidence speaks for."""
-    state = {name: value for name, value in query.state.items() if name != "candidate"}
-    present = _up_to_date(known, X, y, state["learned_at"], query.cache)
+def _rescaled(
+    X: Array, scales: Scales, model: AdditiveGP, state: State, learning: Learning
+) -> tuple[AdditiveGP, State]:
+    """The model on the scale that it has or on the other one, whichever the evidence speaks for."""
+    now = _is_compressed(state)
+    (_, slopes), (y, other_slopes) = scales.on(now), scales.on(not now)
+    state = state | {"scaled_at": len(y)}
+    other = model.fit(X, y, settings=learning.settings, warm=True)
+    if other.log_marginal_likelihood() + other_slopes <= model.log_marginal_likelihood() + slopes:
+        return model, state
+    return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": not now}
+
+
+def _searched(scales: Scales, known: AdditiveGP, choose: ChooseGroups, query: Query) -> tuple[AdditiveGP, State]:
+    """The present model, and in the state other groups that may be better.
+
+    A compressed sum is no sum any more: with compressed values, every other search looks at them as they are.
+    """
+    state, now = query.state, _is_compressed(query.state)
+    present = _up_to_date(known, query.X, scales.on(now)[0], state["learned_at"], query.cache)
+    scale = now and bool(state.get("looked_at_plain", False))
+    groups = choose(query.X, scales.on(scale)[0], present, query.rng)
+    state = state | {"chosen_at": len(query.X), "looked_at_plain": not scale}
+    if groups == present.decomposition:
+        return present, state
+    return present, state | {"candidate": [list(group) for group in groups.groups], "candidate_compressed": scale}
+
+
+def _decided(scales: Scales, known: AdditiveGP, learning: Learning, query: Query) -> tuple[AdditiveGP, State]:
+    """The present model or one with the candidate's groups and scale, whichever the evidence speaks for."""
+    state = {name: value for name, value in query.state.items() if not name.startswith("candidate")}
+    now, then = _is_compressed(state), bool(query.state.get("candidate_compressed", False))
+    (y, slopes), (other_y, other_slopes) = scales.on(now), scales.on(then)
+    present = _up_to_date(known, query.X, y, state["learned_at"], query.cache)
     groups = Decomposition(query.state["candidate"])
     other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
-    other = other.fit(X, y, settings=learning.settings, warm=True)
-    if _worth(other) > _worth(present):
-        return other, _write_model(other, len(y), state["chosen_at"])
+    other = other.fit(query.X, other_y, settings=learning.settings, warm=True)
+    if _worth(other) + other_slopes > _worth(present) + slopes:
+        return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": then}
     return present, state
 
 
@@ -163,8 +178,8 @@ def _worth(model: AdditiveGP) -> float:
     Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
     beyond that. Until then the full-order term, where there is one, does what they would do.
     """
-    D, M = model.decomposition.dim, len(model.decomposition)
-    return model.log_marginal_likelihood() - (D - M) * float(np.log(D))
+    joined = sum(len(group) - 1 for group in model.decomposition.groups)
+    return model.log_marginal_likelihood() - joined * float(np.log(model.decomposition.dim))
 
 
 def _up_to_date(known: AdditiveGP, X: Array, y: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:

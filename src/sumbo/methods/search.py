@@ -6,21 +6,66 @@
 | a      | (m,) or (M, m) | acquisition, of the sum or of each component |
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sumbo import maximise
 from sumbo.acquisition import Acquisition
+from sumbo.feasibility import Feasibility
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query
+from sumbo.paths import SamplePath
+from sumbo.space import Space
 
 _CANDIDATES = 1024  # random points from which starts are chosen
 _GROUP_CANDIDATES = 256  # the same for groups: fewer dimensions need fewer
+_LEAST_PROMISING = 10  # observations that a promising box surrounds, at least
+_CHANGED = 20  # coordinates in which a candidate near the incumbent differs from it, on average
 _STARTS = 8  # drawn in proportion to their acquisition, beside the best and the incumbent
 _MOST_ALTERNATIVES = 32  # values tried for one discrete coordinate
 
 
-def maximise_joint(model: AdditiveGP, acquisition: Acquisition, query: Query, extra: Array | None = None) -> Array:
+@dataclass(frozen=True)
+class Box:
+    """A part of the cube, by its corners (D,)."""
+
+    low: Array
+    high: Array
+
+    def inside(self, V: Array) -> Array:
+        """Points of the box from points of a cube of its own."""
+        return self.low + (self.high - self.low) * V
+
+    def within(self, Z: Array) -> Array:
+        """Where points lie in the box's own cube, those outside moved to its faces."""
+        return np.clip((Z - self.low) / (self.high - self.low), 0.0, 1.0)
+
+
+def promising_box(model: AdditiveGP, space: Space) -> Box:
+    """Around the better third of the points seen, half as wide again, so that it can move and grow.
+
+    In many dimensions most of the cube is far from every point, where improvement is expected only because nothing is
+    known. Here it is expected because of what is known. Categories have no neighbourhood and stay free.
+    """
+    best = incumbents(model, max(_LEAST_PROMISING, model.n // 3))
+    low, high = best.min(axis=0), best.max(axis=0)
+    step = np.where(space.levels > 1, 1.0 / np.maximum(space.levels, 1), 0.0)  # room for the next whole number
+    margin = 0.25 * (high - low) + np.maximum(0.02, step)
+    low, high = np.maximum(low - margin, 0.0), np.minimum(high + margin, 1.0)
+    return Box(np.where(space.nominal, 0.0, low), np.where(space.nominal, 1.0, high))
+
+
+def maximise_joint(
+    model: AdditiveGP,
+    acquisition: Acquisition,
+    query: Query,
+    extra: Array | None = None,
+    *,
+    box: Box | None = None,
+    feasibility: Feasibility | None = None,
+) -> Array:
     """Where the acquisition of the sum is largest: many starts over the whole cube, each climbed.
 
     Args:
@@ -28,34 +73,47 @@ def maximise_joint(model: AdditiveGP, acquisition: Acquisition, query: Query, ex
         acquisition: of mean and variance of the sum.
         query: gives the space, randomness and the deadline.
         extra: further starts, (k, D), such as the incumbent or a group-wise maximiser.
+        box: look in there only. Half of the first candidates then differ from the first extra start in some
+            coordinates only, for the same reason for which there is a box.
+        feasibility: where evaluations succeed; the acquisition must then be a logarithm.
     """
     space, stop = query.space, query.deadline.passed
+    local, box = box is not None, box or Box(np.zeros(query.D), np.ones(query.D))
 
     def value(Z: Array) -> Array:
         moments = model.moments(Z)
-        return acquisition(moments.mean, moments.variance)[0]
+        a = acquisition(moments.mean, moments.variance)[0]
+        return a if feasibility is None else a + feasibility.value(Z)
 
-    def value_and_gradient(Z: Array) -> tuple[Array, Array]:
+    def value_and_gradient(V: Array) -> tuple[Array, Array]:
+        Z = box.inside(V)
         moments = model.moments(Z)
         a, by_mean, by_variance = acquisition(moments.mean, moments.variance)
-        return a, moments.gradient(by_mean, by_variance)
+        gradient = moments.gradient(by_mean, by_variance)
+        if feasibility is not None:
+            success, by_point = feasibility.value_and_gradient(Z)
+            a, gradient = a + success, gradient + by_point
+        return a, (box.high - box.low) * gradient
 
-    Z, values = _screened(value, query, _CANDIDATES)
+    Z = space.snap(box.inside(query.rng.random((_CANDIDATES, query.D))))
+    if local and extra is not None:
+        kept = query.rng.random(Z[::2].shape) >= _CHANGED / query.D
+        Z[::2] = np.where(kept, extra[0], Z[::2])
+    Z, values = _screened(value, query, Z)
     starts = Z[spread_starts(values, _STARTS, query.rng)]
     if extra is not None:
         starts = np.vstack([starts, extra])
-    points, _ = maximise.ascend(value_and_gradient, starts, stop=stop)
-    best, _ = maximise.best_of(value, np.vstack([space.snap(points), starts]))
+    points, _ = maximise.ascend(value_and_gradient, box.within(starts), stop=stop)
+    best, _ = maximise.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
     return best if stop() else maximise.polish(value, best, alternatives(query))
 
 
-def _screened(value: maximise.Value, query: Query, count: int) -> tuple[Array, Array]:
-    """Random points and their values; with a deadline, as many as half of the time allows."""
-    Z = query.uniform(count)
+def _screened(value: maximise.Value, query: Query, Z: Array) -> tuple[Array, Array]:
+    """Points and their values; with a deadline, of as many as half of the time allows."""
     if query.deadline.moment is None:
         return Z, value(Z)
-    half, size, values = query.deadline.left / 2.0, max(count // 16, 1), []
-    for a in range(0, count, size):
+    half, size, values = query.deadline.left / 2.0, max(len(Z) // 16, 1), []
+    for a in range(0, len(Z), size):
         values.append(value(Z[a : a + size]))
         if query.deadline.left < half:
             break
@@ -83,8 +141,12 @@ def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query) -
 
     The sum over groups is climbed from points that combine every group's k-th best candidate; being a sum over separate
     coordinates, it moves each group up its own acquisition. Then every group takes the best of its own.
+
+    Groups that overlap cannot each have their own best: there the exact acquisition of the sum is climbed instead, from
+    what the groups suggest.
     """
-    space, stop = query.space, query.deadline.passed
+    if not model.decomposition.disjoint:
+        return maximise_joint(model, acquisition, query, np.vstack([incumbents(model, 2), group_starts(model, query)]))
 
     def values(Z: Array) -> Array:  # (M, m)
         moments = model.group_moments(Z)
@@ -96,15 +158,50 @@ def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query) -
         return a.sum(axis=0), moments.gradient(by_mean, by_variance)
 
     Z = np.vstack([query.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
-    starts = _combine(Z, values(Z), model.groups, 4)
-    points, _ = maximise.ascend(sum_and_gradient, starts, rounds=40, stop=stop)
-    finalists = np.vstack([space.snap(points), starts])
-    best = _combine(finalists, values(finalists), model.groups, 1)[0]
-    return maximise.polish(lambda Z: values(Z).sum(axis=0), best, alternatives(query))
+    return _climbed_by_group(values, sum_and_gradient, Z, model.groups, query, starts=4, rounds=40)
+
+
+def maximise_path(path: SamplePath, query: Query, extra: Array) -> Array:
+    """Where a function drawn from a model is largest: every group at the top of its own part, where they are separate.
+
+    Args:
+        path: a sum of functions of the groups, exactly, so that its maximum is the sum of theirs.
+        query: gives the space, randomness and the deadline.
+        extra: further candidates, (k, D), such as the incumbents.
+    """
+    # A draw has more tops than a bound, and there is no exploration to make up for a missed one.
+    Z = np.vstack([query.uniform(_CANDIDATES), extra])
+    return _climbed_by_group(path.parts, path.with_gradient, Z, path.groups, query, starts=_STARTS, rounds=60)
+
+
+def _climbed_by_group(
+    values: maximise.Value,
+    sum_and_gradient: maximise.ValueAndGradient,
+    Z: Array,
+    groups: tuple[tuple[int, ...], ...],
+    query: Query,
+    *,
+    starts: int,
+    rounds: int,
+) -> Array:
+    """The point that takes from every group its best, given the groups' values (M, m), and their sum to climb."""
+    first = _combine(Z, values(Z), groups, starts)
+    points, _ = maximise.ascend(sum_and_gradient, first, rounds=rounds, stop=query.deadline.passed)
+    finalists = np.vstack([query.space.snap(points), first])
+    best = _combine(finalists, values(finalists), groups, 1)
+    # Of groups that overlap, the last has its way in `best`, and a finalist may be better as a whole.
+    candidates = np.vstack([best, finalists])
+    best_of_all = candidates[int(np.argmax(values(candidates).sum(axis=0)))]
+    return maximise.polish(lambda Z: values(Z).sum(axis=0), best_of_all, alternatives(query))
 
 
 def maximise_groups_by_direct(model: AdditiveGP, acquisition: Acquisition, query: Query, budget: int) -> Array:
-    """Line 1 of Algorithm 1 as the paper did it: DIRECT on each group, the budget shared between them."""
+    """Line 1 of Algorithm 1 as the paper did it: DIRECT on each group, the budget shared between them.
+
+    Groups that overlap do not split: there DIRECT goes over all dimensions at once.
+    """
+    if not model.decomposition.disjoint:
+        return maximise_joint_by_direct(model, acquisition, query, budget)
     x = np.empty(query.D)
     for j, group in enumerate(model.groups):
         indices = list(group)

@@ -37,7 +37,9 @@ class SequentialGroups(Method):
 
     def __post_init__(self) -> None:
         if self.groups is not None:
-            object.__setattr__(self, "groups", Decomposition(self.groups).groups)
+            known = Decomposition(self.groups)
+            known.labels  # noqa: B018 - raises where groups overlap: each is searched on its own
+            object.__setattr__(self, "groups", known.groups)
         check_count("group_size", self.group_size)
         if self.queries_per_group is not None:
             check_count("queries_per_group", self.queries_per_group)

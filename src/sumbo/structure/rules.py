@@ -56,13 +56,18 @@ class Rules:
         return Decomposition(self.dims(group) for group in groups).canonical()
 
     def nearest(self, decomposition: Decomposition) -> list[Group]:
-        """The allowed groups of a decomposition; the units of all others stand alone."""
-        label = decomposition.labels
+        """The allowed groups of a decomposition; the units of all others stand alone.
+
+        Where groups overlap, a dimension counts for the first that has it.
+        """
+        label: dict[int, int] = {}
+        for j, group in enumerate(decomposition.groups):
+            label |= {i: j for i in group if i not in label}
         whole = [{label[i] for i in unit} for unit in self.units]
         groups: list[Group] = []
         for j in range(len(decomposition)):
-            group = tuple(u for u in range(len(self.units)) if whole[u] == {j})
-            groups += [group] if group and self.allows(group) else [(u,) for u in group]
+            units = tuple(u for u in range(len(self.units)) if whole[u] == {j})
+            groups += [units] if units and self.allows(units) else [(u,) for u in units]
         return groups + [(u,) for u in range(len(self.units)) if len(whole[u]) > 1]
 
     def extremes(self) -> list[list[Group]]:

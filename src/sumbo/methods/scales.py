@@ -1,0 +1,67 @@
+"""The values as a model sees them: standardised, failures filled in, and perhaps with the bad half compressed.
+
+| symbol | shape | meaning                                        |
+|--------|-------|------------------------------------------------|
+| y      | (n,)  | values, larger is better, NaN where one failed |
+| z      | (n,)  | the same on a model's scale                    |
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sumbo.kernels import Array
+from sumbo.methods.base import Query
+
+
+def standardise(y: Array) -> Array:
+    """Values with mean 0 and standard deviation 1; constants become zeros; 1e300 and 1e-300 are as good as 1."""
+    if len(y) == 0:
+        return y
+    # Scaling by a power of two is exact, so values in other units of that kind give the very same result.
+    scaled = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
+    centred = scaled - scaled.mean()
+    spread = float(np.sqrt(np.mean(np.square(centred))))
+    return centred / spread if spread > 1e-14 else np.zeros_like(centred)
+
+
+def observed_values(query: Query) -> Array:
+    """Standardised values; a failed point counts as the worst value seen, so that it repels the search."""
+    failed = ~np.isfinite(query.y)
+    if failed.all():
+        return np.zeros(len(query.y))
+    return standardise(np.where(failed, query.y[~failed].min(), query.y))
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Standardised values, as they are and with the worse half compressed."""
+
+    plain: Array
+
+    def on(self, compressed: bool) -> tuple[Array, float]:
+        """The values on a scale, and the sum of the logs of its slopes.
+
+        The slopes make evidence on both scales comparable: p(y) = p(z) |dz/dy|.
+        """
+        return self._compressed if compressed else (self.plain, 0.0)
+
+    @cached_property
+    def _compressed(self) -> tuple[Array, float]:
+        """Below the median m values become m - s log(1 + (m - y) / s), s being how far the best is above m.
+
+        Whether a bad point is ten or a thousand times worse than the median does not tell where the best one is, but
+        would dominate the fit.
+        """
+        y = self.plain
+        if len(y) == 0:
+            return y, 0.0
+        median = float(np.median(y))
+        span = max(float(y.max()) - median, 1e-3)  # many values may be the best one
+        below = np.log1p(np.maximum(median - y, 0.0) / span)
+        z = np.where(y < median, median - span * below, y)
+        spread = float(z.std())
+        if spread < 1e-14:
+            return y, 0.0
+        return standardise(z), -float(below.sum()) - len(y) * float(np.log(spread))

@@ -1,0 +1,101 @@
+"""Values as models see them: standardised, and compressed where that is monotone and its slopes are known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sumbo.methods.scales import Scales, standardise
+
+# --- standardise --------------------------------------------------------------------------------------------
+
+
+def test_standardised_values_have_mean_0_and_deviation_1():
+    y = np.random.default_rng(0).normal(3.0, 7.0, 50)
+    s = standardise(y)
+    assert s.mean() == pytest.approx(0.0, abs=1e-12)
+    assert s.std() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(s, (y - y.mean()) / y.std(), rtol=1e-10)
+    assert np.array_equal(np.argsort(s), np.argsort(y))
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1e308, 1e-308, 5e-324, 1.0])
+def test_any_magnitude_is_as_good_as_another(scale):
+    y = np.array([1.0, -1.0, 1.0, -1.0]) * scale
+    assert standardise(y).tolist() == [1.0, -1.0, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("power", [-900, -40, -1, 1, 3, 900])
+def test_other_units_by_a_power_of_two_give_the_same_bits(power):
+    y = np.random.default_rng(1).normal(2.0, 1.0, 31)
+    assert standardise(np.ldexp(y, power)).tobytes() == standardise(y).tobytes()
+
+
+def test_the_sign_is_kept_exactly():
+    y = np.random.default_rng(2).normal(size=31)
+    assert standardise(-y).tolist() == (-standardise(y)).tolist()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.7, 1e300, 1e-300, 0.1])
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_constants_become_zeros(value, n):
+    assert standardise(np.full(n, value)).tolist() == [0.0] * n
+
+
+def test_no_values_stay_no_values():
+    assert standardise(np.empty(0)).shape == (0,)
+
+
+def test_standardise_leaves_its_argument_alone():
+    y = np.array([1.0, 2.0, 4.0])
+    standardise(y)
+    assert y.tolist() == [1.0, 2.0, 4.0]
+
+
+# --- compressed ---------------------------------------------------------------------------------------------
+
+VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_compressing_keeps_the_order(values):
+    y = standardise(np.array(values))
+    z, slopes = Scales(y).on(True)
+    assert np.isfinite(z).all()
+    assert np.isfinite(slopes)
+    order = np.argsort(y, kind="stable")
+    assert (np.diff(z[order]) >= -1e-12).all()
+
+
+def test_the_better_half_keeps_its_shape_and_the_tail_shrinks():
+    y = standardise(np.array([-1000.0, -100.0, -10.0, 0.0, 1.0, 2.0, 3.0]))
+    z, _ = Scales(y).on(True)
+    assert np.diff(z[3:]) == pytest.approx(np.full(3, z[4] - z[3]))
+    assert (z[3] - z[0]) / (z[6] - z[3]) < 10 < (y[3] - y[0]) / (y[6] - y[3])
+    assert z.mean() == pytest.approx(0.0, abs=1e-12)
+    assert z.std() == pytest.approx(1.0)
+
+
+def test_the_slopes_are_those_of_the_map():
+    """Between the points of a fine grid the map is nearly linear; median, best and spread are those of the whole."""
+    y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 4001))
+    z, slopes = Scales(y).on(True)
+    order = np.argsort(y)
+    steps = np.log(np.diff(z[order]) / np.diff(y[order]))
+    assert slopes / len(y) == pytest.approx(steps.mean(), abs=2e-3)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
+def test_few_and_equal_values(values):
+    y = standardise(np.array(values))
+    for compressed in (False, True):
+        z, slopes = Scales(y).on(compressed)
+        assert z.shape == y.shape
+        assert np.isfinite(z).all()
+        assert np.isfinite(slopes)
+
+
+def test_plain_values_are_untouched():
+    y = standardise(np.array([1.0, 2.0, 4.0]))
+    assert Scales(y).on(False) == (y, 0.0)
