@@ -13,19 +13,24 @@ from sumbo.errors import SettingError
 from sumbo.problems.additive import additive
 from sumbo.problems.base import GaussianNoise, Problem
 from sumbo.problems.classic import ackley, hartmann6, levy, powell, rosenbrock, styblinski_tang
+from sumbo.problems.failing import cosmology, with_failures
+from sumbo.problems.mixed import mixed
 
 __all__ = [
     "GaussianNoise",
     "Problem",
     "ackley",
     "additive",
+    "cosmology",
     "get",
     "hartmann6",
     "levy",
+    "mixed",
     "names",
     "powell",
     "rosenbrock",
     "styblinski_tang",
+    "with_failures",
 ]
 
 
@@ -53,6 +58,7 @@ _KINDS = {
     "hartmann6": _Kind((50,), _seeded(hartmann6)),
     "powell": _Kind((40,), _moved(powell)),
     "ackley": _Kind((20,), _moved(ackley)),
+    "mixed": _Kind((20,), _seeded(mixed)),
 }
 
 

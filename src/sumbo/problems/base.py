@@ -44,10 +44,10 @@ class Problem:
 
     Attributes:
         name: Short name, as `sumbo.problems.get` understands it.
-        space: The domain, one float parameter per dimension.
+        space: The domain, one parameter per dimension.
         direction: "minimize" or "maximize".
         optimum: The best noise-free value, in the problem's own direction.
-        optimiser: A point in the user's units that attains it, shape (D,), read-only.
+        optimiser: A point in the user's units, a category as its index, that attains it; shape (D,), read-only.
         evaluate: The function itself: (n, D) -> (n,), without noise.
         groups: The true groups of the dimensions that matter; None if the function is no sum over disjoint
             groups.

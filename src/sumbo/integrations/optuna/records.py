@@ -1,0 +1,156 @@
+"""What the sampler writes beside a trial, and reads back in whatever process the study goes on.
+
+Everything is in the trial's system attributes, as JSON text in pieces: `sumbo:point:0`, ... is where the trial is, for
+workers that suggest before its parameters are stored; `sumbo:state:0`, ... is what the method left when it made the
+suggestion, where that changed. An attribute holds 65,535 bytes in MySQL (in SQLite and PostgreSQL any number), and the
+model of a thousand parameters is larger.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, TrialState
+
+from sumbo.integrations.optuna.translation import Translation
+from sumbo.kernels import Array
+
+_PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
+
+POINT, STATE = "sumbo:point", "sumbo:state"
+
+
+def write(storage: BaseStorage, trial: FrozenTrial, key: str, data: Any) -> None:
+    """Keep the data with the trial."""
+    text = json.dumps(data)
+    pieces = [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)]
+    for i, piece in enumerate(pieces):
+        storage.set_trial_system_attr(trial._trial_id, f"{key}:{i}", [len(pieces), piece])
+
+
+def read(trial: FrozenTrial, key: str, signature: str) -> Any:
+    """What was kept with the trial under this signature; None if nothing was, or if it is incomplete."""
+    attributes = trial.system_attrs
+    if f"{key}:0" not in attributes:
+        return None
+    try:
+        count, _ = attributes[f"{key}:0"]
+        data = json.loads("".join(attributes[f"{key}:{i}"][1] for i in range(count)))
+    except (KeyError, ValueError):  # another worker is writing the next piece at this moment
+        return None
+    return data if data.get("signature") == signature else None
+
+
+def last_state(trials: Sequence[FrozenTrial], own: int, signature: str, told: int) -> dict[str, Any]:
+    """The state that the latest suggestion left; empty if there is none that goes with this history."""
+    for trial in reversed(trials):
+        kept = None if trial.number == own else read(trial, STATE, signature)
+        # A history that shrank, say because a range did, is not the one that was learned from.
+        if kept is not None and kept["told"] <= told:
+            return dict(kept["state"])
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A study as a method wants to see it: `Query` says what each of these is."""
+
+    X: Array
+    y: Array
+    notes: list[Any]
+    pending: Array
+    pending_notes: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A trial's point in the unit cube, None if it has none; what the method noted; what it is worth as it stands."""
+
+    trial: FrozenTrial
+    point: Array | None
+    note: Any
+    value: float
+
+
+class Reader:
+    """Reads a study's history in one search space. Remembers where finished trials are, which only saves time."""
+
+    def __init__(self, translation: Translation) -> None:
+        self.translation = translation
+        self._known: dict[int, _Place] = {}
+
+    def history(self, trials: Sequence[FrozenTrial], own: int, sign: float) -> History:
+        """All trials but one's own. Those that are not in the present search space have no part in it."""
+        places = self._places(trials, own)
+        # In the order of telling; where two are told at the same moment, or MySQL drops fractions, by number.
+        told = [place for place in places if place.trial.state.is_finished()]
+        told.sort(key=lambda place: (place.trial.datetime_complete, place.trial.number))
+        running = [place for place in places if not place.trial.state.is_finished()]
+        return History(
+            X=self._points(told),
+            y=_values(told, sign),
+            notes=[place.note for place in told],
+            pending=self._points(running),
+            pending_notes=[place.note for place in running],
+        )
+
+    def taken(self, trials: Sequence[FrozenTrial], own: int) -> set[bytes]:
+        """The bytes of the points of all trials but one's own, to tell whether a point is new."""
+        return {place.point.tobytes() for place in self._places(trials, own) if place.point is not None}
+
+    def _points(self, places: Sequence[_Place]) -> Array:
+        return np.array([place.point for place in places]).reshape(len(places), self.translation.space.dim)
+
+    def _places(self, trials: Sequence[FrozenTrial], own: int) -> list[_Place]:
+        others = [trial for trial in trials if trial.state != TrialState.WAITING and trial.number != own]
+        return [place for place in map(self._place, others) if place.point is not None]
+
+    def _place(self, trial: FrozenTrial) -> _Place:
+        known = self._known.get(trial.number)
+        # A finished trial does not change. Storages that hand out a new copy each time take a little longer.
+        if known is not None and (known.trial is trial or known.trial == trial):
+            return known
+        point, note = self._located(trial)
+        place = _Place(trial, point, note, _value(trial))
+        if trial.state.is_finished():
+            self._known[trial.number] = place
+        return place
+
+    def _located(self, trial: FrozenTrial) -> tuple[Array | None, Any]:
+        point = self.translation.unit(trial.params)
+        record = read(trial, POINT, self.translation.place)
+        suggested = None if record is None else self.translation.from_numbers(record["x"])
+        if suggested is None:
+            return point, None
+        note = record["note"] if record["by"] == self.translation.signature else None
+        if not self.translation.distributions.keys() <= trial.params.keys():
+            return suggested, note  # it has not asked for all of its parameters yet
+        return point, note if point is not None and np.array_equal(point, suggested) else None
+
+
+def _values(places: Sequence[_Place], sign: float) -> Array:
+    """What trials are worth, larger is better; NaN for those that failed.
+
+    A pruned trial has its last intermediate value. Optuna's GPSampler ignores such trials and its TPESampler ranks them
+    behind all others. Neither suits a model of values: the first asks again where pruning ended, and the intermediate
+    value alone may flatter, for instance when a cost adds up over the steps. It was pruned because it did worse than
+    others, so it counts as no better than the median of completed trials. Without any value it counts as failed.
+    """
+    values = sign * np.array([place.value for place in places], dtype=float)
+    pruned = np.array([place.trial.state == TrialState.PRUNED for place in places], dtype=bool)
+    complete = values[~pruned & np.isfinite(values)]
+    if pruned.any() and len(complete):
+        values[pruned] = np.minimum(values[pruned], np.median(complete))
+    return values
+
+
+def _value(trial: FrozenTrial) -> float:
+    """The trial's own value; NaN where it is not finite or breaks a constraint: the search is to keep away."""
+    if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED) or trial.value is None:
+        return math.nan
+    broken = any(constraint > 0.0 for constraint in trial.constraints.values())
+    return math.nan if broken or not math.isfinite(trial.value) else trial.value

@@ -1,0 +1,531 @@
+"""SumboSampler: Optuna's own test-suite for samplers, and what sumbo promises beyond it."""
+
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.testing.pytest_samplers import (
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+from optuna.trial import TrialState, create_trial
+
+import sumbo
+from sumbo.errors import SettingError, SumboError
+from sumbo.integrations.optuna import SumboSampler, records
+from sumbo.integrations.optuna.translation import Translation, common_distributions, parameter
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+MIXED = {
+    "a": FloatDistribution(-1.0, 1.0),
+    "b": FloatDistribution(1e-5, 1e-1, log=True),
+    "c": FloatDistribution(0.0, 1.0, step=0.1),
+    "d": IntDistribution(0, 7),
+    "e": IntDistribution(1, 100, log=True),
+    "f": IntDistribution(-4, 8, step=3),
+    "g": CategoricalDistribution(("relu", None, 3, 2.5, True)),
+}
+
+
+class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return SumboSampler
+
+
+def mixed(trial):
+    a, b = trial.suggest_float("a", -1, 1), trial.suggest_float("b", 1e-5, 1e-1, log=True)
+    c, d = trial.suggest_float("c", 0, 1, step=0.1), trial.suggest_int("d", 0, 7)
+    e, f = trial.suggest_int("e", 1, 100, log=True), trial.suggest_int("f", -4, 8, step=3)
+    g = trial.suggest_categorical("g", ["relu", None, 3, 2.5, True])
+    return (
+        (a - 0.3) ** 2 + (np.log10(b) + 3) ** 2 + (c - 0.7) ** 2 + abs(d - 5) + abs(e - 10) / 10 + abs(f - 2) + (g != 3)
+    )
+
+
+def bowl(trial):
+    return sum((trial.suggest_float(f"x{i}", -5, 5) - i) ** 2 for i in range(3))
+
+
+def study_of(sampler=None, **kwargs):
+    return optuna.create_study(sampler=sampler or SumboSampler(seed=0), **kwargs)
+
+
+def points(study):
+    return [tuple(trial.params.items()) for trial in study.trials]
+
+
+# --- does it optimise? ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_one_line_makes_an_optuna_script_better(direction):
+    sign = 1.0 if direction == "minimize" else -1.0
+    found = {}
+    for name, sampler in [("sumbo", SumboSampler(seed=1)), ("random", optuna.samplers.RandomSampler(seed=1))]:
+        study = study_of(sampler, direction=direction)
+        study.optimize(lambda trial: sign * mixed(trial), n_trials=45)
+        found[name] = sign * study.best_value
+    assert found["sumbo"] < 0.5 * found["random"]
+
+
+def test_every_value_is_one_that_the_distribution_allows():
+    study = study_of()
+    study.optimize(mixed, n_trials=25)
+    for trial in study.trials:
+        for name, distribution in MIXED.items():
+            value = trial.params[name]
+            assert distribution._contains(distribution.to_internal_repr(value))
+        assert type(trial.params["d"]) is int
+        assert type(trial.params["c"]) is float
+
+
+@pytest.mark.parametrize("method", sorted(sumbo.methods.METHODS))
+def test_every_method_runs_and_resumes(method):
+    """What a method must remember, its notes included, is in the study and not in the sampler."""
+    whole, part = study_of(SumboSampler(method=method, seed=2)), study_of()
+    whole.optimize(bowl, n_trials=16)
+    for _ in range(4):
+        part.sampler = SumboSampler(method=method, seed=2)
+        part.optimize(bowl, n_trials=4)
+    assert points(part) == points(whole)
+
+
+def test_methods_are_objects_too():
+    study = study_of(SumboSampler(method=sumbo.AddGPUCB(group_size=2, n_init=4), seed=0))
+    study.optimize(bowl, n_trials=8)
+    assert len(study.trials) == 8
+
+
+# --- the same again ---------------------------------------------------------------------------------------------
+
+_CONTINUE = """
+import optuna, sys
+from sumbo.integrations.optuna import SumboSampler
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+sys.path.insert(0, {here!r})
+from test_optuna import mixed
+study = optuna.load_study(study_name="s", storage={path!r}, sampler=SumboSampler(seed=3))
+study.optimize(mixed, n_trials=12)
+"""
+
+
+def test_a_new_process_goes_on_exactly_as_the_old_one_would_have(tmp_path):
+    whole = study_of(SumboSampler(seed=3))
+    whole.optimize(mixed, n_trials=36)
+    path = f"sqlite:///{tmp_path / 'study.db'}"
+    part = study_of(SumboSampler(seed=3), storage=path, study_name="s")
+    part.optimize(mixed, n_trials=24)
+    here = str(Path(__file__).parent)
+    subprocess.run([sys.executable, "-c", _CONTINUE.format(here=here, path=path)], check=True)
+    assert points(part) == points(whole)
+
+
+def test_conditional_parameters_resume_too(tmp_path):
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if trial.suggest_categorical("kind", ["p", "q"]) == "p":
+            return x + trial.suggest_float("p", 0, 1)
+        return x + trial.suggest_int("q", 0, 5)
+
+    whole = study_of(SumboSampler(seed=4))
+    whole.optimize(objective, n_trials=20)
+    path = f"sqlite:///{tmp_path / 'study.db'}"
+    for _ in range(2):
+        part = study_of(SumboSampler(seed=4), storage=path, study_name="s", load_if_exists=True)
+        part.optimize(objective, n_trials=10)
+    assert points(part) == points(whole)
+    assert set(common_distributions(part.trials)) == {"kind", "x"}
+    assert len({trial.params["p"] for trial in part.trials if "p" in trial.params}) > 3  # not one draw again and again
+
+
+def test_seeds_differ():
+    first, second = study_of(SumboSampler(seed=0)), study_of(SumboSampler(seed=1))
+    for study in (first, second):
+        study.optimize(bowl, n_trials=4)
+    assert not set(points(first)) & set(points(second))
+
+
+def test_a_pickled_sampler_goes_on():
+    study, twin = study_of(), study_of()
+    study.optimize(bowl, n_trials=14)
+    twin.optimize(bowl, n_trials=12)
+    twin.sampler = pickle.loads(pickle.dumps(twin.sampler))
+    twin.optimize(bowl, n_trials=2)
+    assert points(study) == points(twin)
+
+
+def test_one_sampler_serves_two_studies():
+    sampler = SumboSampler(seed=0)
+    first, second = study_of(sampler), study_of(sampler)
+    for _ in range(13):
+        first.optimize(bowl, n_trials=1)
+        second.optimize(lambda trial: -bowl(trial), n_trials=1)
+    alone = study_of(SumboSampler(seed=0))
+    alone.optimize(bowl, n_trials=13)
+    assert points(first) == points(alone)
+
+
+# --- trials that are not ordinary ones --------------------------------------------------------------------------
+
+
+def query_of(study):
+    """What the method is asked at the next trial."""
+    asked = []
+
+    class Spy(sumbo.Random):
+        def suggest(self, query):
+            asked.append(query)
+            return super().suggest(query)
+
+    study.sampler = SumboSampler(method=Spy(), seed=0)
+    study.ask(common_distributions(study.trials))
+    return asked[0]
+
+
+UNIT = {"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)}
+
+
+def add(study, x, y, value=None, state=TrialState.COMPLETE, space=UNIT, **kwargs):
+    study.add_trial(create_trial(params={"x": x, "y": y}, distributions=space, value=value, state=state, **kwargs))
+
+
+def test_enqueued_trials_are_data():
+    study = study_of()
+    study.enqueue_trial({"x0": 1.0, "x1": 2.0, "x2": 3.0})
+    study.optimize(bowl, n_trials=2)
+    assert study.trials[0].params == {"x0": 1.0, "x1": 2.0, "x2": 3.0}
+    np.testing.assert_allclose(query_of(study).X[0], [0.6, 0.7, 0.8])
+
+
+def test_what_an_enqueued_trial_leaves_open_is_suggested_and_its_place_is_known():
+    study = study_of()
+    study.optimize(bowl, n_trials=12)
+    study.enqueue_trial({"x1": -5.0})
+    trial = study.ask()
+    trial.suggest_float("x0", -5, 5)  # the others are not stored as yet
+    query = query_of(study)
+    assert query.pending.shape == (1, 3)
+    assert query.pending[0, 1] == 0.0
+    assert query.pending[0, 0] == pytest.approx((trial.params["x0"] + 5) / 10)
+
+
+def test_failed_trials_are_told_as_failures():
+    study = study_of(direction="maximize")
+    add(study, 0.1, 0.2, 3.0)
+    add(study, 0.5, 0.5, None, TrialState.FAIL)
+    add(study, 0.6, 0.6, float("inf"))
+    add(study, 0.7, 0.7, 5.0, constraints={"weight": 0.1})
+    add(study, 0.8, 0.8, 5.0, constraints={"weight": -0.1})
+    query = query_of(study)
+    np.testing.assert_allclose(query.X[:, 0], [0.1, 0.5, 0.6, 0.7, 0.8])
+    np.testing.assert_array_equal(query.y, [3.0, np.nan, np.nan, np.nan, 5.0])
+
+
+def test_failures_keep_the_search_away():
+    def objective(trial):
+        x = [trial.suggest_float(f"x{i}", 0, 1) for i in range(3)]
+        if x[0] > 0.7:
+            raise RuntimeError("the simulator crashed")
+        return -sum(x)
+
+    study = study_of()
+    study.optimize(objective, n_trials=50, catch=RuntimeError)
+    failed = [trial.state == TrialState.FAIL for trial in study.trials]
+    assert sum(failed[:25]) > 0
+    assert sum(failed[25:]) <= 5  # the optimum is at the edge of where it fails
+    assert study.best_value < -2.6
+
+
+def test_pruned_trials_count_as_no_better_than_the_median():
+    study = study_of()
+    for i, value in enumerate([1.0, 2.0, 3.0]):
+        add(study, 0.1 * i, 0.5, value)
+    add(study, 0.5, 0.5, 9.0, TrialState.PRUNED, intermediate_values={1: 9.0})
+    add(study, 0.6, 0.5, 0.5, TrialState.PRUNED, intermediate_values={1: 0.5})  # flattering
+    add(study, 0.7, 0.5, None, TrialState.PRUNED)
+    np.testing.assert_array_equal(query_of(study).y, [-1.0, -2.0, -3.0, -9.0, -2.0, np.nan])
+
+
+def test_pruning_in_a_study():
+    def objective(trial):
+        value = bowl(trial)
+        for step in range(3):
+            trial.report(value + 3 - step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study = study_of(pruner=optuna.pruners.MedianPruner(n_startup_trials=3))
+    study.optimize(objective, n_trials=30)
+    assert any(trial.state == TrialState.PRUNED for trial in study.trials)
+    assert study.best_value < 2.0
+
+
+def test_hyperband_shows_the_sampler_parts_of_the_study():
+    def objective(trial):
+        value = bowl(trial)
+        for step in range(9):
+            trial.report(value + 1.0 / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study = study_of(pruner=optuna.pruners.HyperbandPruner(max_resource=9))
+    study.optimize(objective, n_trials=25)
+    assert len(study.trials) == 25
+
+
+# --- spaces that change -----------------------------------------------------------------------------------------
+
+
+def test_a_new_range_is_searched_and_values_outside_it_are_left_out():
+    study = study_of()
+    for x in (0.1, 0.5, 0.9):
+        add(study, x, x, x)
+    narrow = UNIT | {"x": FloatDistribution(0.4, 1.0)}
+    for x in (0.6, 0.7):
+        add(study, x, x, x, space=narrow)
+    assert common_distributions(study.trials) == narrow
+    query = query_of(study)
+    np.testing.assert_allclose(query.y, [-0.5, -0.9, -0.6, -0.7])
+    np.testing.assert_allclose(query.X[:, 0], (np.array([0.5, 0.9, 0.6, 0.7]) - 0.4) / 0.6)
+
+
+def test_a_range_that_keeps_changing_is_not_modelled():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        return x + trial.suggest_float("y", 0, 1 + x)
+
+    study = study_of()
+    study.optimize(objective, n_trials=15)
+    assert set(common_distributions(study.trials)) == {"x"}
+
+
+def test_a_resumed_study_with_a_wider_range_finds_what_is_there():
+    study = study_of()
+    study.optimize(lambda trial: -trial.suggest_float("x", 0, 1) - trial.suggest_float("y", 0, 1), n_trials=15)
+    study.optimize(lambda trial: -trial.suggest_float("x", 0, 4) - trial.suggest_float("y", 0, 1), n_trials=15)
+    assert study.best_value < -4.9
+
+
+def test_ranges_beyond_sumbo_are_left_to_chance():
+    huge = IntDistribution(0, 2**60)
+    assert parameter(huge) is None
+    study = study_of()
+    study.optimize(lambda trial: trial.suggest_int("n", 0, 2**60) / 2**60 + trial.suggest_float("x", 0, 1), n_trials=13)
+    assert len({trial.params["n"] for trial in study.trials}) == 13
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_translation_goes_both_ways(name):
+    translation = Translation.of({name: MIXED[name]}, sumbo.Random())
+    for u in np.linspace(0.0, 1.0, 41):
+        params = translation.params(np.array([u]))
+        unit = translation.unit(params)
+        assert translation.params(unit) == params
+        np.testing.assert_array_equal(translation.from_numbers(translation.numbers(unit)), unit)
+
+
+def test_translation_refuses_what_is_outside():
+    translation = Translation.of(MIXED, sumbo.Random())
+    inside = {"a": 0.0, "b": 1e-3, "c": 0.3, "d": 3, "e": 10, "f": 2, "g": None}
+    assert translation.unit(inside) is not None
+    for outside in ({"a": 1.5}, {"c": 0.35}, {"d": 8}, {"f": 3}, {"g": "tanh"}, {"b": 1.0}):
+        assert translation.unit(inside | outside) is None
+    assert translation.unit({"a": 0.0}) is None
+
+
+# --- many at once -----------------------------------------------------------------------------------------------
+
+
+def test_asking_ahead_gives_points_that_differ_and_are_taken_into_account():
+    study = study_of()
+    study.optimize(lambda trial: trial.suggest_int("i", 0, 30) + trial.suggest_int("j", 0, 1), n_trials=12)
+    space = {"i": IntDistribution(0, 30), "j": IntDistribution(0, 1)}
+    for _ in range(20):
+        study.ask(space)
+    assert len(set(points(study)[12:])) == 20
+    assert not set(points(study)[1:12]) & set(points(study)[12:])
+
+
+def test_the_first_trials_of_many_workers_are_spread():
+    study = study_of()
+    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    for _ in range(9):
+        study.ask(space)
+    later = np.array([[trial.params["x"], trial.params["y"]] for trial in study.trials[1:]])
+    for column in later.T:  # Sobol: one of eight in every quarter but for the scrambling's start
+        assert np.histogram(column, bins=4, range=(0, 1))[0].min() >= 1
+
+
+def test_threads_share_a_sampler():
+    running, most = [0, 0], threading.Lock()
+
+    def objective(trial):
+        with most:
+            running[0] += 1
+            running[1] = max(running)
+        value = mixed(trial)
+        threading.Event().wait(0.01)
+        with most:
+            running[0] -= 1
+        return value
+
+    study = study_of()
+    study.optimize(objective, n_trials=32, n_jobs=4)
+    assert running[1] > 1
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    assert len(set(points(study))) == 32
+
+
+_WORKER = """
+import optuna, sys
+from sumbo.integrations.optuna import SumboSampler
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+study = optuna.load_study(study_name="s", storage=sys.argv[1], sampler=SumboSampler(seed=0))
+study.optimize(lambda t: abs(t.suggest_int("i", 0, 4) - 2) + abs(t.suggest_int("j", 0, 4) - 2), n_trials=10)
+"""
+
+
+def test_two_processes_never_get_the_same_point(tmp_path):
+    """There are 25 points in all: two workers that know nothing of each other would collide at once."""
+    path = f"sqlite:///{tmp_path / 'study.db'}"
+    study = study_of(storage=path, study_name="s")
+    study.ask({"i": IntDistribution(0, 4), "j": IntDistribution(0, 4)})
+    workers = [subprocess.Popen([sys.executable, "-c", _WORKER, path]) for _ in range(2)]
+    assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
+    assert len(study.trials) == len(set(points(study))) == 21
+
+
+def test_of_two_that_choose_the_same_point_one_moves_on(monkeypatch):
+    """The other worker writes its point between this one's look at the study and its own claim."""
+    study = study_of()
+    space = {"i": IntDistribution(0, 9), "j": IntDistribution(0, 9)}
+    for _ in range(3):
+        study.tell(study.ask(space), 1.0)
+    other = study.ask()
+    write = records.write
+
+    def late(storage, trial, key, data):
+        if key == records.POINT and trial.number != other.number:
+            write(storage, study.trials[other.number], key, data | {"x": [4, 4]})
+        write(storage, trial, key, data)
+
+    class Centre(sumbo.Random):
+        def suggest(self, query):
+            return sumbo.methods.Suggestion(query.space.to_unit({"i": 4, "j": 4}))
+
+    monkeypatch.setattr(records, "write", late)
+    study.sampler = SumboSampler(method=Centre(), seed=0)
+    trial = study.ask(space)
+    assert trial.params != {"i": 4, "j": 4}
+
+
+def test_a_space_that_is_used_up_repeats_rather_than_stops():
+    study = study_of()
+    study.optimize(lambda trial: trial.suggest_int("i", 0, 2), n_trials=8)
+    assert {trial.params["i"] for trial in study.trials} == {0, 1, 2}
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------
+
+
+def test_large_records_are_cut_into_pieces_that_mysql_takes():
+    study = study_of()
+    frozen = study._storage.get_trial(study.ask()._trial_id)
+    data = {"signature": "s", "state": ['"\\' * 10, *np.random.default_rng(0).random(5000).tolist()]}
+    records.write(study._storage, frozen, records.STATE, data)
+    attributes = study.trials[0].system_attrs
+    assert len(attributes) > 2
+    assert max(len(optuna.storages._rdb.storage.json.dumps(value)) for value in attributes.values()) < 65_535
+    assert records.read(study.trials[0], records.STATE, "s") == data
+    assert records.read(study.trials[0], records.STATE, "another") is None
+
+
+def test_a_record_that_is_being_written_is_not_read():
+    study = study_of()
+    frozen = study._storage.get_trial(study.ask()._trial_id)
+    study._storage.set_trial_system_attr(frozen._trial_id, "sumbo:state:0", [2, '{"signature": "s", '])
+    assert records.read(study.trials[0], records.STATE, "s") is None
+
+
+def test_a_thousand_parameters():
+    """Their model is more than MySQL takes in one attribute."""
+    study = study_of(SumboSampler(method=sumbo.Auto(n_init=3), seed=0))
+    space = {f"x{i:04}": FloatDistribution(0, 1) for i in range(1000)}
+    for i in range(4):
+        study.add_trial(create_trial(params=dict.fromkeys(space, 0.1 * i), distributions=space, value=float(i)))
+    trial = study._storage.create_new_trial(study._study_id)
+    frozen = study._storage.get_trial(trial)
+    assert study.sampler.sample_relative(study, frozen, space).keys() == space.keys()
+    kept = study.trials[-1].system_attrs
+    assert sum(len(piece) for key, (_, piece) in kept.items() if key.startswith(records.STATE)) > 65_535
+    assert max(len(piece) for _, piece in kept.values()) <= 30_000
+
+
+# --- the user's mistakes ----------------------------------------------------------------------------------------
+
+
+def test_several_objectives_are_refused_with_advice():
+    study = study_of(directions=["minimize", "maximize"])
+    with pytest.raises(SettingError, match=r"one objective, and this study has 2.*NSGAIISampler"):
+        study.ask({"x": FloatDistribution(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "autoo"}, "Did you mean 'auto'"),
+        ({"seed": -1}, "seed must be"),
+        ({"seed": 1.5}, "seed must be"),
+        ({"independent_sampler": "tpe"}, "independent_sampler must be an Optuna sampler"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(SettingError, match=message):
+        SumboSampler(**arguments)
+
+
+def test_settings_that_do_not_fit_the_study_are_named():
+    study = study_of(SumboSampler(method=sumbo.AddGPUCB(groups=((0, 1), (2, 3))), seed=0))
+    with pytest.raises(SumboError, match="3"):
+        study.optimize(bowl, n_trials=3)
+
+
+def test_an_independent_sampler_of_ones_own():
+    class Ones(optuna.samplers.RandomSampler):
+        calls = 0
+
+        def sample_independent(self, study, trial, param_name, param_distribution):
+            return 1.0
+
+        def reseed_rng(self):
+            Ones.calls += 1
+
+    study = study_of(SumboSampler(seed=0, independent_sampler=Ones()))
+    study.optimize(bowl, n_trials=1)
+    assert set(study.trials[0].params.values()) == {1.0}
+    study.sampler.reseed_rng()
+    assert Ones.calls == 1
+
+
+def test_partial_fixed_sampling_still_models_the_rest():
+    study = study_of()
+    study.optimize(bowl, n_trials=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.sampler = optuna.samplers.PartialFixedSampler({"x0": 4.0}, study.sampler)
+    study.optimize(bowl, n_trials=10)
+    rest = [trial.value - 16.0 for trial in study.trials[12:]]
+    assert {trial.params["x0"] for trial in study.trials[12:]} == {4.0}
+    assert min(rest) < 1.0
