@@ -3,19 +3,30 @@
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from sumbo.optimizer import Trial
+
+class Finished(Protocol):
+    """A trial that has ended, whoever keeps it."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def state(self) -> str: ...
 
 
 class Progress:
-    """Shows the best value, the trial and the time left, on standard error."""
+    """Shows the best value, the trial and the time left, on standard error.
 
-    def __init__(self, budget: int, *, enabled: bool) -> None:
+    `done` and `failed` count trials from before, where a search goes on.
+    """
+
+    def __init__(self, budget: int, *, enabled: bool, done: int = 0, failed: int = 0) -> None:
         self._budget = budget
         self._enabled = enabled
-        self._done = 0
-        self._failed = 0
+        self._before = done
+        self._done = done
+        self._failed = failed
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -34,7 +45,8 @@ class Progress:
                 TextColumn("{task.fields[failed]}"),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task("", total=self._budget, best="-", failed="")
+            failed = f"{self._failed} failed" if self._failed else ""
+            self._task = self._bar.add_task("", total=self._budget, completed=self._done, best="-", failed=failed)
             self._bar.start()
         return self
 
@@ -44,7 +56,16 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, best: Trial | None, trial: Trial) -> None:
+    def say(self, text: str) -> None:
+        """A line that stays, above the bar if there is one."""
+        if not self._enabled:
+            return
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+    def update(self, best: Finished | None, trial: Finished) -> None:
         """One more trial is finished."""
         if not self._enabled:
             return
@@ -55,9 +76,6 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, best=value, failed=failed)
         elif self._done in (1, self._budget) or self._done * 10 // self._budget > (self._done - 1) * 10 // self._budget:
-            left = (time.monotonic() - self._started) / self._done * (self._budget - self._done)
-            print(  # noqa: T201
-                f"sumbo: {self._done}/{self._budget} best {value} {left:.0f} s left {failed}".rstrip(),
-                file=sys.stderr,
-                flush=True,
-            )
+            seconds = (time.monotonic() - self._started) / (self._done - self._before)
+            left = max(seconds * (self._budget - self._done), 0.0)
+            self.say(f"{self._done}/{self._budget} best {value} {left:.0f} s left {failed}".rstrip())

@@ -1,0 +1,202 @@
+"""`sumbo run`: ask, evaluate in workers, tell, until the budget is spent. Any number of these can share a study."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from sumbo.errors import ObjectiveError, SettingError
+from sumbo.studies import owners
+from sumbo.studies.file import StudyFile
+from sumbo.studies.objectives import Job, Objective, Outcome, Program
+from sumbo.studies.programs import check_program
+from sumbo.studies.store import HEARTBEAT, Asked, Store
+from sumbo.studies.workers import Workers
+
+_HOPELESS = 10  # give up when so many evaluations failed alike and none has succeeded
+_TICK = 0.5  # seconds after which we look whether there is something else to do
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial that has just been told."""
+
+    number: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Whom to tell what happens: a trial has ended; a remark."""
+
+    ended: Callable[[Ended], None]
+    say: Callable[[str], None]
+
+
+class Stopping:
+    """Ctrl-C once: no new trials. Twice, or SIGTERM: stop now, but for a value that is just being stored."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._now = False
+        self._shielded = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator["Stopping"]:
+        before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def shield(self) -> None:
+        """Nothing interrupts what is done from here on."""
+        self._shielded = True
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Nothing interrupts what is done in here."""
+        self.shield()
+        try:
+            yield
+        finally:
+            self._shielded = False
+        if self._now:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self.wanted and number == signal.SIGINT:
+            self.wanted = True
+            # Not through Python's buffers, which may be in use at this moment.
+            os.write(2, b"sumbo: finishing the trials that run; Ctrl-C again to stop now\n")
+            return
+        self.wanted = self._now = True
+        if not self._shielded:
+            raise KeyboardInterrupt
+
+
+def run(study: StudyFile, store: Store, budget: int, workers: int, listener: Listener) -> bool:
+    """Evaluate until so many trials of the study are finished.
+
+    Returns:
+        Whether it came to its end; False if it was interrupted.
+
+    Raises:
+        ObjectiveError: the first ten evaluations all failed with the same reason.
+        SettingError, StudyFileError: there is nothing to evaluate, or a program that is not there.
+    """
+    objective = checked_objective(study)
+    store.prepare()
+    stopping = Stopping()
+    loop = _Loop(study, store, budget, stopping, listener)
+    with stopping.on_signals():
+        try:
+            with Workers(objective, workers, study.timeout) as pool:
+                loop.go_on(pool)
+        except KeyboardInterrupt:
+            stopping.wanted = True
+        finally:  # the workers have ended
+            stopping.shield()
+            loop.let_go()
+    return not stopping.wanted
+
+
+def checked_objective(study: StudyFile) -> Objective:
+    """What is to be evaluated.
+
+    Raises:
+        SettingError, StudyFileError: there is nothing, or a program that is not there.
+    """
+    if study.objective is None:
+        raise SettingError(
+            f'{study.path}: sumbo run needs objective = "module:function" or command = [...]; '
+            "to run experiments by hand, use sumbo ask and sumbo tell"
+        )
+    if isinstance(study.objective, Program):
+        check_program(study.objective)
+    return study.objective
+
+
+class _Loop:
+    def __init__(self, study: StudyFile, store: Store, budget: int, stopping: Stopping, listener: Listener) -> None:
+        self._study = study
+        self._store = store
+        self._budget = budget
+        self._stopping = stopping
+        self._listener = listener
+        self._running: dict[int, Asked] = {}
+        self._tries: dict[int, int] = {}
+        self._first_reasons: list[str | None] = []
+        self._looked_after = float("-inf")
+
+    def go_on(self, pool: Workers) -> None:
+        while True:
+            self._look_after()
+            while not self._stopping.wanted and pool.free and self._begin(pool):
+                pass
+            if not self._running:
+                return
+            for job, outcome in pool.finished(_TICK):
+                self._end(job, outcome, pool)
+
+    def _look_after(self) -> None:
+        """Show that we live, and see who does not."""
+        now = time.monotonic()
+        if now - self._looked_after < HEARTBEAT:
+            return
+        self._looked_after = now
+        self._store.beat([asked.trial_id for asked in self._running.values()])
+        found = self._store.recover()
+        if found:
+            self._listener.say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
+
+    def _begin(self, pool: Workers) -> bool:
+        """Start a trial; False if the budget allows no more."""
+        counts = self._store.counts()
+        if counts.finished + counts.running >= self._budget:
+            return False
+        asked = self._store.ask(owners.RUN, self._budget)
+        if asked is None:
+            return False
+        self._running[asked.number] = asked
+        self._tries[asked.number] = 1
+        pool.start(Job(self._study.name, asked.number, asked.params))
+        return True
+
+    def _end(self, job: Job, outcome: Outcome, pool: Workers) -> None:
+        again = self._tries[job.number] <= self._study.retries and not self._stopping.wanted
+        if outcome.reason is not None and again:
+            self._tries[job.number] += 1
+            self._listener.say(f"trial {job.number}: {outcome.reason}; trying again")
+            pool.start(job)
+            return
+        with self._stopping.shielded():
+            self._store.tell(job.number, job.params, outcome)
+            del self._running[job.number], self._tries[job.number]
+            self._listener.ended(Ended(job.number, outcome))
+        self._give_up_if_hopeless(job, outcome)
+
+    def _give_up_if_hopeless(self, job: Job, outcome: Outcome) -> None:
+        """The same error everywhere is a bug of the objective; different ones, and NaN, are a hard problem: go on."""
+        if len(self._first_reasons) == _HOPELESS:
+            return
+        self._first_reasons.append(outcome.reason)
+        reason = outcome.reason
+        if len(self._first_reasons) < _HOPELESS or set(self._first_reasons) != {reason} or reason is None:
+            return
+        if not reason.startswith("value was") and self._store.best() is None:
+            words = f"\nIts last words were:\n{outcome.detail}" if outcome.detail else ""
+            raise ObjectiveError(
+                f"the first {_HOPELESS} evaluations all failed with: {reason}. "
+                f"Try the objective by hand with {job.params}{words}"
+            )
+
+    def let_go(self) -> None:
+        """Trials that were stopped can be run by the next `sumbo run`."""
+        for asked in self._running.values():
+            self._store.release(asked)
+        self._running.clear()

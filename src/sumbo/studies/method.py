@@ -1,0 +1,37 @@
+"""The method that a study file names, as a sampler. Imports compiled code: only those who ask need it."""
+
+import dataclasses
+
+from sumbo.errors import StudyFileError, SumboError
+from sumbo.integrations.optuna import SumboSampler
+from sumbo.methods import METHODS, Method, resolve
+from sumbo.parameters import closest
+from sumbo.studies.file import StudyFile
+
+
+def method_of(study: StudyFile) -> Method:
+    """The method with its settings.
+
+    Raises:
+        StudyFileError: no such method, no such setting, or one that makes no sense.
+    """
+    try:
+        kind = type(resolve(study.method))
+        known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # methods are dataclasses
+        for key in study.settings:
+            if key not in known:
+                near = closest(key, known)
+                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+                raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {key!r}; {advice}")
+        method = METHODS[study.method](**study.settings)
+        method.check(study.space)
+    except StudyFileError:
+        raise
+    except (SumboError, TypeError, ValueError) as error:
+        raise StudyFileError(f"{study.path}: method: {error}") from None
+    return method
+
+
+def sampler_of(study: StudyFile, seed: int) -> SumboSampler:
+    """The sampler that suggests this study's points."""
+    return SumboSampler(method=method_of(study), seed=seed)

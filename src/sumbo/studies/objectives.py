@@ -1,0 +1,71 @@
+"""What is evaluated, as plain data that a worker process can be sent, and what came of it."""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function of a dict of parameters.
+
+    Attributes:
+        module, name: where it is found.
+        folder: added to the module search path, and the working directory.
+    """
+
+    module: str
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """Any program.
+
+    Attributes:
+        command: its arguments, with {name} for a parameter's value.
+        parameters: "arguments", "environment", or "stdin" (as JSON).
+        value: "last-line" of its output, or "json:KEY".
+        folder: the working directory.
+        timeout: seconds after which it is killed with all its children; None for never.
+    """
+
+    command: tuple[str, ...]
+    parameters: str
+    value: str
+    folder: str
+    timeout: float | None
+
+
+Objective = Function | Program
+
+
+@dataclass(frozen=True)
+class Job:
+    """One evaluation."""
+
+    study: str
+    number: int
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The value, or why there is none; `detail` is the end of what the objective said about it."""
+
+    value: float | None = None
+    reason: str | None = None
+    detail: str = ""
+
+
+def outcome_of(value: Any) -> Outcome:
+    """The outcome of an objective that answered: a finite number, or the reason why it counts as failed."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return Outcome(reason=f"the objective must return a number; got {value!r:.100} ({type(value).__name__})")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    return Outcome(number) if math.isfinite(number) else Outcome(reason=f"value was {number}")

@@ -1,0 +1,229 @@
+"""The commands on studies: what they print, and their exit codes."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from studies import call, command, write_program, write_study
+
+import sumbo
+from sumbo.cli import main
+from sumbo.cli.parser import make_parser
+
+
+@pytest.fixture
+def study(tmp_path):
+    return write_study(tmp_path)
+
+
+def answer(capsys, *arguments, code=0):
+    assert main([*map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_by_hand_from_ask_to_best(study, tmp_path, capsys):
+    batch = tmp_path / "batch.csv"
+    assert main(["ask", str(study), "-n", "4", "--csv", str(batch)]) == 0
+    assert "sumbo tell" in capsys.readouterr().out
+    rows = list(csv.DictReader(batch.read_text().splitlines()))
+    assert [row["trial"] for row in rows] == ["0", "1", "2", "3"]
+    for row, value in zip(rows, ("3.5", "1.5", "", "failed spilled"), strict=True):
+        row["value to minimize"] = value
+    with batch.open("w") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    assert main(["tell", str(study), str(batch)]) == 0
+    assert capsys.readouterr().out == "3 told, 0 of your own, 0 corrected, 0 known\nnote: 1 rows have no result yet\n"
+    best = answer(capsys, "best", study)
+    assert (best["trial"], best["value"], best["params"]["c"]) == (1, 1.5, rows[1]["c"])
+    assert best["counts"] == {"done": 2, "failed": 1, "running": 0, "open": 1, "waiting": 0}
+    assert main(["show", str(study)]) == 0
+    out = capsys.readouterr().out
+    for words in ("3 of any number of trials finished", "1 x spilled", "open, to be told: 2", "3  failed (spilled)"):
+        assert words in out
+    again = answer(capsys, "ask", study, "--open")
+    assert [trial["trial"] for trial in again["trials"]] == [2]
+    assert answer(capsys, "tell", study, "--trial", 2, "0.5")["told"] == [2]
+    assert main(["best", str(study)]) == 0
+    assert "trial 2: 0.5\n  a = " in capsys.readouterr().out
+
+
+def test_ask_prints_a_table(study, capsys):
+    assert main(["ask", str(study)]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert list(row) == ["trial", "a", "n", "c", "value to minimize"]
+    assert len(answer(capsys, "ask", study, "-n", 3)["trials"]) == 3
+
+
+def test_one_trial_told_failed_and_corrected(study, capsys):
+    answer(capsys, "ask", study, "-n", 2)
+    assert answer(capsys, "tell", study, "--trial", 0, "--failed", "no glue")["told"] == [0]
+    assert answer(capsys, "tell", study, "--trial", 1, "--failed")["told"] == [1]
+    assert "--replace" in answer(capsys, "tell", study, "--trial", 0, "2.5", code=1)["error"]
+    assert answer(capsys, "tell", study, "--trial", 0, "2.5", "--replace")["replaced"] == [0]
+    assert answer(capsys, "best", study)["value"] == 2.5
+
+
+@pytest.mark.parametrize("value", ["1,5", "12 mm", "nan", "one"])
+def test_values_that_are_none(value, study, capsys):
+    answer(capsys, "ask", study)
+    assert "value" in answer(capsys, "tell", study, "--trial", 0, value, code=1)["error"]
+    assert answer(capsys, "show", study)["counts"]["open"] == 1
+
+
+def test_an_export_can_be_told_to_another_study(study, tmp_path, capsys):
+    answer(capsys, "ask", study, "-n", 3)
+    for trial, value in ((0, "1.5"), (1, "0.1")):
+        answer(capsys, "tell", study, "--trial", trial, value)
+    answer(capsys, "tell", study, "--trial", 2, "--failed")
+    out = tmp_path / "all.csv"
+    assert answer(capsys, "export", study, "--out", out) == {"trials": 3, "out": str(out)}
+    assert main(["export", str(study)]) == 0
+    assert capsys.readouterr().out == out.read_text()
+    other = write_study(tmp_path, 'name = "other"', name="other.toml")
+    told = answer(capsys, "tell", other, out, "--own")
+    assert (told["added"], told["counts"]["done"], told["counts"]["failed"]) == ([0, 1, 2], 2, 1)
+    assert "columns left alone: state, reason, started, seconds" in told["notes"]
+    a, b = (answer(capsys, "export", path)["trials"] for path in (study, other))
+    assert [(t["params"], t["value"]) for t in a] == [(t["params"], t["value"]) for t in b]
+
+
+def test_parquet(study, tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    answer(capsys, "ask", study, "-n", 2)
+    answer(capsys, "tell", study, "--trial", 0, "1.5")
+    answer(capsys, "export", study, "--out", tmp_path / "all.parquet")
+    rows = parquet.read_table(tmp_path / "all.parquet").to_pylist()
+    assert [(row["trial"], row["value to minimize"], row["state"]) for row in rows] == [
+        (0, 1.5, "done"),
+        (1, None, "open"),
+    ]
+    assert isinstance(rows[0]["n"], int)
+
+
+def test_parquet_without_pyarrow_says_so(study, tmp_path, capsys, monkeypatch):
+    answer(capsys, "ask", study)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "pip install pyarrow" in answer(capsys, "export", study, "--out", tmp_path / "x.parquet", code=1)["error"]
+
+
+WRONG = {
+    "no file": (["run", "nothing.toml"], "no such file"),
+    "no objective": (["run", "study.toml", "--budget", "3"], "sumbo ask"),
+    "no budget": (["run", "study.toml"], "budget is missing"),
+    "no study yet": (["best", "study.toml"], "no such study yet"),
+    "no table": (["tell", "study.toml"], "expected a table"),
+    "no value": (["tell", "study.toml", "--trial", "0"], "either a value or --failed"),
+    "value and failed": (["tell", "study.toml", "3", "--trial", "0", "--failed", "x"], "either a value or --failed"),
+    "own trial": (["tell", "study.toml", "3", "--trial", "0", "--own"], "--own is for tables"),
+    "folder for a table": (["ask", "study.toml", "--csv", "."], "expected a file"),
+    "no such folder": (["export", "study.toml", "--out", "x/y.csv"], "folder that exists"),
+    "open and new": (["ask", "study.toml", "--open", "-n", "2"], "give one of them"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_done(arguments, words, study, capsys, monkeypatch):
+    monkeypatch.chdir(study.parent)
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("sumbo: ")
+    assert words in captured.err
+    assert captured.out == ""
+    assert words in answer(capsys, *arguments, code=1)["error"]
+    assert not (study.parent / "study.db").exists()
+
+
+def test_a_missing_program_is_said_before_a_trial_is_spent(tmp_path, capsys):
+    path = write_study(tmp_path, 'command = ["./sim", "{a}{n}{c}"]\nbudget = 5')
+    assert "chmod +x" in answer(capsys, "run", path, code=1)["error"]
+    write_program(tmp_path, "echo 1")
+    assert answer(capsys, "run", path)["counts"]["done"] == 5
+
+
+def test_best_of_nothing_is_1(study, capsys):
+    answer(capsys, "ask", study)
+    assert answer(capsys, "best", study, code=1)["value"] is None
+
+
+def test_lines_in_a_log_and_a_second_run_with_nothing_to_do(tmp_path):
+    write_program(tmp_path, '[ "$n" -gt 4 ] && echo "$a"')
+    path = write_study(tmp_path, 'command = ["./sim"]\nparameters = "environment"\nbudget = 12')
+    done = subprocess.run(command("run", path), capture_output=True, text=True, timeout=120, check=True)
+    lines = done.stderr.splitlines()
+    assert sum("failed: exit code 1" in line for line in lines) == done.stderr.count("failed") > 0
+    assert any(line.startswith("sumbo: trial ") and line.endswith("12/12)") for line in lines)
+    assert done.stdout.startswith("trial ")
+    assert call("run", path)["counts"]["done"] == call("best", path)["counts"]["done"]
+
+
+# --- help, completion, speed ---
+
+
+def test_every_command_has_help_with_examples(capsys):
+    for name in ("run", "ask", "tell", "best", "show", "export", "demo", "completion"):
+        with pytest.raises(SystemExit) as exit_:
+            main([name, "--help"])
+        assert exit_.value.code == 0
+        out = capsys.readouterr().out
+        assert f"examples:\n  sumbo {name}" in out
+        assert "--json" in out
+    assert "exit codes:" in make_parser().format_help()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["ask", "s.toml", "-n", "0"], ["tell", "s.toml", "--trial", "-1"], ["completion"]]
+)
+def test_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "usage: sumbo" in capsys.readouterr().err
+
+
+BASH = """
+source /dev/stdin <<'SCRIPT'
+%s
+SCRIPT
+complete_() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sumbo; echo "${COMPREPLY[@]}"; }
+complete_ sumbo r
+complete_ sumbo run --b
+complete_ sumbo run st
+complete_ sumbo completion f
+"""
+
+
+def test_bash_completes(study, capsys):
+    assert main(["completion", "bash"]) == 0
+    script = BASH % capsys.readouterr().out
+    run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=study.parent)
+    assert (run.stdout.splitlines(), run.stderr) == (["run", "--budget", "study.toml", "fish"], "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_accept_their_script(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("ask", "export", "replace"):
+        assert word in script
+    try:
+        run = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip(f"{shell} is not installed")
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_looking_needs_no_compiled_code(study, capsys):
+    answer(capsys, "ask", study)
+    answer(capsys, "tell", study, "--trial", 0, "1.5")
+    code = "import sys; from sumbo.cli import main; assert main(sys.argv[1:]) == 0; assert 'numba' not in sys.modules"
+    for arguments in (["best", study], ["show", study], ["export", study], ["tell", study, "--trial", "0", "1.5"]):
+        subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True)
+    code = "import sys\ntry:\n    import sumbo.cli; sumbo.cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+    code += "assert not {'numba', 'optuna', 'numpy', 'rich'} & set(sys.modules), sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert sumbo.__version__

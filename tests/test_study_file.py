@@ -1,0 +1,163 @@
+"""Study files: what they may say, and what is said of mistakes."""
+
+import pytest
+from studies import SPACE, write_study
+
+import sumbo
+from sumbo.errors import StudyFileError
+from sumbo.studies.file import load
+from sumbo.studies.method import method_of
+from sumbo.studies.objectives import Function, Program
+
+A = '[space.a]\ntype = "float"\nlow = 0\nhigh = 1\n'
+
+
+def read(folder, text):
+    path = folder / "s.toml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
+
+
+def test_a_whole_file(tmp_path):
+    study = read(
+        tmp_path,
+        """
+name = "wing"
+goal = "maximize"
+command = ["./sim", "--a={a}", "{n}{c}", "{{"]
+value = "json:out.lift"
+timeout = 60
+retries = 2
+budget = 300
+seed = 1
+method = {name = "add-gp-ucb", group_size = 4}
+together = [["a", "n"]]
+max_group_size = 2
+storage = "sqlite:///data/wing.db"
+workers = 4
+"""
+        + SPACE,
+    )
+    assert (study.name, study.goal, study.budget, study.seed, study.workers) == ("wing", "maximize", 300, 1, 4)
+    assert study.objective == Program(
+        ("./sim", "--a={a}", "{n}{c}", "{{"), "arguments", "json:out.lift", str(tmp_path), 60.0
+    )
+    assert (study.method, study.settings["group_size"], study.settings["together"]) == ("add-gp-ucb", 4, (("a", "n"),))
+    assert (study.timeout, study.retries) == (60.0, 2)
+    assert study.storage == f"sqlite:///{tmp_path}/data/wing.db"
+    assert study.space["n"] == sumbo.Int(1, 9)
+    assert study.space["c"].levels == 3
+    assert study.value_column == "value to maximize"
+
+
+def test_the_shortest_file(tmp_path):
+    study = read(tmp_path, f'goal = "minimize"\n{A}')
+    assert (study.name, study.budget, study.workers, study.objective) == ("s", None, 1, None)
+    assert (study.method, study.settings, study.retries) == ("auto", {}, 0)
+    assert study.storage == f"sqlite:///{tmp_path}/s.db"
+    assert study.space["a"] == sumbo.Float(0, 1)
+
+
+def test_a_function_is_found_beside_the_file(tmp_path):
+    study = read(tmp_path, f'goal = "minimize"\nobjective = "a.wing:drag"\n{A}')
+    assert study.objective == Function("a.wing", "drag", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["goal is missing"]),
+        ("goal = 3", ["goal", "in quotes", "got 3"]),
+        ('goal = "minimise"', ["goal", "minimize or maximize", "did you mean 'minimize'"]),
+        ('gaol = "minimize"', ["unknown key 'gaol'", "did you mean 'goal'"]),
+        ('goal = "minimize"', ["space", "[space.angle]"]),
+        ('goal = "minimize"\nspace = 3', ["space", "table"]),
+        ('goal = "minimize"\n[space]\na = 3', ["space.a", "table"]),
+        ('goal = "minimize"\n[space.a]\nlow = 0', ["space.a.type", "float"]),
+        ('goal = "minimize"\n[space.a]\ntype = "flaot"', ["space.a.type", "did you mean 'float'"]),
+        ('goal = "minimize"\n[space.a]\ntype = "float"\nlow = 0', ["space.a.high is missing"]),
+        ('goal = "minimize"\n[space.a]\ntype = "float"\nlow = 0\nhihg = 1', ["'space.a.hihg'", "did you mean 'high'"]),
+        ('goal = "minimize"\n[space.a]\ntype = "float"\nlow = 2\nhigh = 1', ["space.a", "swap"]),
+        ('goal = "minimize"\n[space.a]\ntype = "int"\nlow = 1.5\nhigh = 2', ["space.a", "whole"]),
+        ('goal = "minimize"\n[space.a]\ntype = "float"\nlow = 0\nhigh = 1\nlog = true', ["space.a", "low > 0"]),
+        ('goal = "minimize"\n[space.a]\ntype = "categorical"\nchoices = "x"', ["space.a", "list"]),
+        ('goal = "minimize"\n[space.a]\ntype = "categorical"', ["space.a.choices is missing"]),
+        ('goal = "minimize"\n[space.Trial]\ntype = "float"\nlow = 0\nhigh = 1', ["space.Trial", "rename"]),
+        ('goal = "minimize"\n[space." a"]\ntype = "float"\nlow = 0\nhigh = 1', ["space. a", "rename"]),
+        (f'goal = "minimize"\nname = ""\n{A}', ["name", "quotes"]),
+        (f'goal = "minimize"\nbudget = 0\n{A}', ["budget", "from 1 up", "got 0"]),
+        (f'goal = "minimize"\nbudget = "many"\n{A}', ["budget", "whole number", "many"]),
+        (f'goal = "minimize"\nbudget = true\n{A}', ["budget", "got True"]),
+        (f'goal = "minimize"\nseed = -1\n{A}', ["seed", "from 0 up"]),
+        (f'goal = "minimize"\nworkers = 2.5\n{A}', ["workers", "2.5"]),
+        (f'goal = "minimize"\nretries = -1\n{A}', ["retries"]),
+        (f'goal = "minimize"\ntimeout = 0\n{A}', ["timeout", "above 0"]),
+        (f'goal = "minimize"\ntimeout = "1h"\n{A}', ["timeout", "seconds"]),
+        (f'goal = "minimize"\nobjective = "wing"\n{A}', ["objective", "module:function"]),
+        (f'goal = "minimize"\nobjective = "wing:drag(1)"\n{A}', ["objective", "module:function"]),
+        (f'goal = "minimize"\nobjective = "w:d"\ncommand = ["x"]\n{A}', ["either objective or command"]),
+        (f'goal = "minimize"\nobjective = "w:d"\nvalue = "last-line"\n{A}', ["value", "command only"]),
+        (f'goal = "minimize"\ncommand = "./sim {{a}}"\n{A}', ["command", "list of strings"]),
+        (f'goal = "minimize"\ncommand = []\n{A}', ["command", "list of strings"]),
+        (f'goal = "minimize"\ncommand = ["s", "{{angel}}", "{{a}}"]\n{A}', ["command", "{angel}"]),
+        (f'goal = "minimize"\ncommand = ["s", "{{}}", "{{a}}"]\n{A}', ["command", "{}"]),
+        (f'goal = "minimize"\ncommand = ["s"]\n{A}', ["command", "no {a}", "environment"]),
+        (f'goal = "minimize"\ncommand = ["s"]\nparameters = "env"\n{A}', ["parameters", "environment", "'env'"]),
+        (f'goal = "minimize"\ncommand = ["s", "{{a}}"]\nvalue = "json"\n{A}', ["value", "json:KEY"]),
+        (f'goal = "minimize"\ncommand = ["s", "{{a}}"]\nvalue = 3\n{A}', ["value", "last-line"]),
+        (f'goal = "minimize"\nmethod = 3\n{A}', ["method", "name"]),
+        (f'goal = "minimize"\nmethod = {{group_size = 3}}\n{A}', ["method", "name"]),
+        (f'goal = "minimize"\ntogether = ["a"]\n{A}', ["together", "list of lists"]),
+        (f'goal = "minimize"\ngroups = 3\n{A}', ["groups", "list of lists"]),
+        (f'goal = "minimize"\napart = [["a", "b"]]\n{A}', ["apart", "'b'"]),
+        (f'goal = "minimize"\nstorage = "mysql://me:secret@host/db"\n{A}', ["storage", "postgresql://"]),
+        (f'goal = "minimize"\nstorage = "wing.db"\n{A}', ["storage", "sqlite:///"]),
+        (f'goal = "minimize"\nstorage = "sqlite:///:memory:"\n{A}', ["storage", "file"]),
+        (f'goal = "minimize"\nexecutor = "dask://me:secret@host"\n{A}', ["executor", "workers = N"]),
+        ("goal = minimize", ["TOML", "line 1"]),
+        ('goal = "minimize"\ngoal = "maximize"', ["TOML"]),
+    ],
+)
+def test_mistakes_are_named_with_file_key_and_remedy(text, words, tmp_path):
+    with pytest.raises(StudyFileError) as caught:
+        read(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 's.toml'}: ")
+    for word in words:
+        assert word in message
+    assert "secret" not in message
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(StudyFileError, match="no such file"):
+        load(tmp_path / "nothing.toml")
+    with pytest.raises(StudyFileError, match="cannot be read"):
+        load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes('goal = "\xe4"'.encode("latin-1"))
+    with pytest.raises(StudyFileError, match="UTF-8"):
+        load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "words"),
+    [
+        ('"autp"', "", ["Did you mean 'auto'"]),
+        ('{name = "add-gp-ucb", group_sise = 4}', "", ["no setting 'group_sise'", "did you mean 'group_size'"]),
+        ('{name = "add-gp-ucb", group_size = 0}', "", ["group_size", "from 1 up"]),
+        ('{name = "add-gp-ucb", beta = "high"}', "", ["beta"]),
+        ('"random"', 'together = [["a", "n"]]', ["no setting 'together'"]),
+        ('"auto"', 'together = [["a", "n"]]\napart = [["n", "a"]]', ["apart"]),
+    ],
+)
+def test_mistakes_of_the_method_are_named_too(method, text, words, tmp_path):
+    study = load(write_study(tmp_path, text, method=method))
+    with pytest.raises(StudyFileError) as caught:
+        method_of(study)
+    for word in ("study.toml", *words):
+        assert word in str(caught.value)
+
+
+def test_known_structure_reaches_the_method(tmp_path):
+    study = load(write_study(tmp_path, 'together = [["a", "n"]]\nmax_group_size = 3', method='"auto"'))
+    method = method_of(study)
+    assert (method.together, method.max_group_size) == ((("a", "n"),), 3)

@@ -1,0 +1,129 @@
+"""Worker processes: answers, exceptions, hangs, deaths."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from studies import is_running, kill, lines_of, until, write_program
+
+from sumbo.studies.objectives import Function, Job, Program
+from sumbo.studies.workers import Workers
+
+MODULE = """
+import os, sys, time
+
+def f(params):
+    x = params["x"]
+    if x == "pid":
+        return os.getpid()
+    if x == "hang":
+        time.sleep(1000)
+    if x == "die":
+        os.kill(os.getpid(), 9)
+    if x == "exit":
+        sys.exit("enough")
+    if x == "raise":
+        raise ValueError("no mesh")
+    if x == "mutate":
+        params.clear()
+        return 5
+    if x == "print":
+        print("noise")
+        return 6
+    return x
+"""
+
+
+def function(folder, name="f"):
+    (folder / "model.py").write_text(MODULE)
+    return Function("model", name, str(folder))
+
+
+def outcomes(workers, jobs):
+    """Run the jobs one after the other; their outcomes."""
+    found = []
+    for i, x in enumerate(jobs):
+        workers.start(Job("study", i, {"x": x}))
+        ended = until(lambda: workers.finished(0.5))
+        assert [job.number for job, _ in ended] == [i]
+        found.append(ended[0][1])
+    return found
+
+
+def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
+    jobs = [1, 2.5, "pid", "raise", "exit", "mutate", "print", float("nan"), "text", "pid"]
+    with Workers(function(tmp_path), 1, None) as workers:
+        found = outcomes(workers, jobs)
+    assert [o.value for o in found[:2]] == [1.0, 2.5]
+    assert found[2].value == found[9].value != os.getpid()  # one process, that outlives failures
+    assert (found[3].value, found[3].reason) == (None, "ValueError: no mesh")
+    assert "model.py" in found[3].detail
+    assert found[4].reason == "SystemExit: enough"
+    assert (found[5].value, found[6].value) == (5.0, 6.0)
+    assert found[7].reason == "value was nan"
+    assert "must return a number; got 'text'" in found[8].reason
+    out, err = capfd.readouterr()
+    assert (out, "noise" in err) == ("", True)  # standard output is for sumbo's answer
+
+
+def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
+    with Workers(function(tmp_path), 2, 3.0) as workers:
+        workers.start(Job("study", 0, {"x": "hang"}))
+        began = time.monotonic()
+        workers.start(Job("study", 1, {"x": "die"}))
+        ((job, outcome),) = until(lambda: workers.finished(0.1))
+        assert (job.number, outcome.reason) == (1, "the worker process died (signal 9, SIGKILL)")
+        workers.start(Job("study", 2, {"x": 7}))
+        ((job, outcome),) = until(lambda: workers.finished(0.1))
+        assert (job.number, outcome.value) == (2, 7.0)
+        assert workers.free == 1
+        ((job, outcome),) = until(lambda: workers.finished(0.1))
+        assert (job.number, outcome.reason) == (0, "took longer than timeout = 3 seconds")
+        assert 2.5 < time.monotonic() - began < 20
+        assert outcomes(workers, [8])[0].value == 8.0
+
+
+@pytest.mark.parametrize("name", ["nothing", "os.nothing"])
+def test_functions_that_are_not_there_are_reasons(name, tmp_path):
+    with Workers(function(tmp_path, name), 1, None) as workers:
+        assert "AttributeError" in outcomes(workers, [1])[0].reason
+
+
+def test_programs_in_workers(tmp_path):
+    write_program(tmp_path, 'echo "$1"')
+    program = Program(("./sim", "{x}"), "arguments", "last-line", str(tmp_path), 60.0)
+    with Workers(program, 1, 60.0) as workers:
+        assert [o.value for o in outcomes(workers, [1, 2.5])] == [1.0, 2.5]
+
+
+DRIVER = """
+from sumbo.studies.objectives import Job, Program
+from sumbo.studies.workers import Workers
+
+if __name__ == "__main__":
+    program = Program(("./sim",), "stdin", "last-line", FOLDER, None)
+    with Workers(program, 1, None) as workers:
+        workers.start(Job("study", 0, {}))
+        END
+        while not workers.finished(100):
+            pass
+"""
+
+
+@pytest.mark.parametrize("end", ["leave", "kill"])
+def test_nothing_outlives_the_process_that_started_it(end, tmp_path):
+    write_program(tmp_path, "echo $$ >> pids; echo $PPID >> pids; sleep 100")
+    stop = "import time; time.sleep(1.5); raise SystemExit" if end == "leave" else ""
+    driver = tmp_path / "driver.py"
+    driver.write_text(textwrap.dedent(DRIVER).replace("FOLDER", repr(str(tmp_path))).replace("END", stop))
+    with subprocess.Popen([sys.executable, driver]) as process:
+        until(lambda: len(lines_of(tmp_path / "pids")) == 2)
+        if end == "kill":
+            kill(process.pid)
+        assert process.wait(30) == (-signal.SIGKILL if end == "kill" else 0)
+    for pid in map(int, lines_of(tmp_path / "pids")):
+        until(lambda pid=pid: not is_running(pid), 60)
