@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check bench scaling structure format table figure clean
+.PHONY: demo test check bench regret scaling structure format table figure clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -25,6 +25,9 @@ check: $(STAMP)           ## lint, format, types, import directions
 
 bench: $(STAMP)           ## speed against LAPACK and peers, as ratios; peers by `.venv/bin/pip install -e ".[bench]"`
 	$(BIN)/python benchmarks/bench.py
+
+regret: $(STAMP)          ## regret beside other optimisers (hours; goes on where it stopped); peers as for `bench`
+	$(BIN)/python benchmarks/regret.py
 
 scaling: $(STAMP)         ## seconds and memory against observations and parameters
 	$(BIN)/python benchmarks/scaling.py --out docs/scaling.jsonl --markdown docs/scaling.md --plot docs/scaling.svg

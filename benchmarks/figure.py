@@ -1,6 +1,6 @@
 """The figure of the README, from the runs of paper_table.py.
 
-    python benchmarks/figure.py docs/regret.svg --runs runs.jsonl
+    python benchmarks/figure.py docs/figure.svg --runs runs.jsonl
 
 A name that ends in .png gives both a PNG and, beside it, the SVG.
 """
@@ -16,7 +16,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from paper_table import RUNS, Run, Task, read_runs
+from paper_table import RUNS, Task, read_runs
+from runs import Run
 
 INK, PALE = "#24292f", "#6e7781"
 # Strong colours, told apart also by the colour-blind, for what has a model; greys for the others.

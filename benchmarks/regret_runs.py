@@ -1,0 +1,174 @@
+"""What the regret benchmark runs: its problems, its methods, and one run of one on the other."""
+
+import importlib
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from peers import PEERS, Objective
+from plain import Plain
+from runs import Run, Timed, Work, measured, news
+
+import sumbo
+from sumbo.methods import Auto, Method
+from sumbo.problems import Problem
+
+# D, d, M of the paper's synthetic functions
+CONFIGURATIONS = (
+    (10, 3, 3), (24, 6, 4), (24, 11, 2), (40, 5, 8), (40, 18, 2), (40, 35, 1), (96, 5, 19), (96, 29, 3), (120, 55, 2),
+)  # fmt: skip
+
+
+class Case(NamedTuple):
+    """A problem by the name that `sumbo.problems.get` knows, and the standard deviation of its noise."""
+
+    problem: str
+    noise: float = 0.0
+
+
+PAPER = {"additive-{}-{}-{}".format(*sizes): sizes for sizes in CONFIGURATIONS}
+PROBLEMS = {name: Case(name) for name in PAPER} | {
+    "levy-30": Case("levy-30"),
+    "styblinski-tang-40": Case("styblinski-tang-40"),
+    "rosenbrock-log-30": Case("rosenbrock-log-30"),
+    "hartmann6-50": Case("hartmann6-50"),
+    "powell-40": Case("powell-40"),
+    "additive-24-6-4-noisy": Case("additive-24-6-4", noise=1.0),
+    "levy-30-noisy": Case("levy-30", noise=5.0),
+    "mixed-20": Case("mixed-20"),
+}
+
+# `auto` with each of its parts switched off or changed in turn, for `--ablation`: a new part needs a line here only.
+ABLATION: dict[str, Method] = {
+    "auto-single-parameters": Auto(max_group_size=1),
+    "auto-5-initial-points": Auto(n_init=5),
+}
+OURS: dict[str, str | Method] = {"auto": "auto", "plain": Plain(), **ABLATION}
+PAPER_METHOD, RANDOM = "add-gp-ucb-paper", "random"
+COMPARED = ("auto", "plain", *PEERS, PAPER_METHOD, RANDOM)  # the columns of the report
+RIVALS = (*PEERS, PAPER_METHOD, RANDOM)  # without our own
+METHODS = (*COMPARED, *ABLATION)
+SEEDS, RIVAL_SEEDS = 5, 3
+_DEFAULT_GROUP_SIZE = 4  # the paper's method must be told one, also where there are no groups
+
+
+class Task(NamedTuple):
+    """One run to do; also the key under which a finished run is found again."""
+
+    method: str
+    problem: str
+    seed: int
+    budget: int
+
+
+def wanted(methods: Iterable[str], problems: Iterable[str], budget: int, seeds: int | None = None) -> list[Task]:
+    """The runs of these methods on these problems: seeds 0 to `seeds` - 1, or as many as the benchmark has."""
+    names, methods = list(problems), list(methods)
+    dims = {name: problem_of(name, 0).dim for name in names}
+    tasks = [
+        Task(method, name, seed, budget)
+        for name in names
+        for method in methods
+        if method not in PEERS or dims[name] <= (PEERS[method].largest or dims[name])
+        for seed in range(seeds or (RIVAL_SEEDS if method in RIVALS else SEEDS))
+    ]
+    return sorted(tasks, key=lambda task: task.seed)  # so that an unfinished file has something of everything
+
+
+def problem_of(name: str, seed: int) -> Problem:
+    """The problem that a seed makes of a name: groups, optimum and noise are the seed's."""
+    case = PROBLEMS[name]
+    problem = sumbo.problems.get(case.problem, seed=seed)
+    return problem.noisy(case.noise, seed) if case.noise else problem
+
+
+# --- one run, in a process of its own ---
+
+
+def run(task: Task) -> Run:
+    """The line of a finished run; of one that failed, the error is the result."""
+    needs = PEERS[task.method].needs if task.method in PEERS else ()
+    for package in needs:
+        importlib.import_module(package)  # before the clock starts
+    line = {**task._asdict(), "versions": {p: version(p) for p in ("sumbo", *needs)}}
+    problem = problem_of(task.problem, task.seed)
+    observed = Observed(problem)
+    timed = Timed(observed)
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search(task, problem, timed)
+        seconds = time.perf_counter() - start - timed.seconds
+        if len(observed.values) != task.budget:
+            raise RuntimeError(f"{len(observed.values)} evaluations were made instead of {task.budget}")
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {error}"[:300]
+        return {**line, "error": f"{what} ({where.name}, after {len(observed.values)} evaluations)"}
+    return {**line, **measured(observed.values, problem, seconds)}
+
+
+def search(task: Task, problem: Problem, f: Objective) -> None:
+    """Let the task's method spend its budget."""
+    if task.method in PEERS:
+        PEERS[task.method].search(f, problem.space, problem.direction, task.budget, task.seed)
+        return
+    optimise = sumbo.minimize if problem.direction == "minimize" else sumbo.maximize
+    method = method_of(task.method, problem)
+    optimise(f, problem.space, task.budget, method=method, seed=task.seed, progress=False)
+
+
+def method_of(name: str, problem: Problem) -> str | Method:
+    """One of sumbo's methods; the paper's is told the size of the largest true group."""
+    if name == PAPER_METHOD:
+        return sumbo.AddGPUCB.paper(max(map(len, problem.groups or ()), default=_DEFAULT_GROUP_SIZE))
+    return RANDOM if name == RANDOM else OURS[name]
+
+
+class Observed:
+    """An objective that keeps the noise-free values of the points that it was asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.values: list[float] = []
+
+    def __call__(self, params: Mapping[str, Any]) -> float:
+        x = self.problem.space.array(params)
+        self.values.append(float(self.problem.values(x[None, :])[0]))
+        return self.problem(x)
+
+
+def warm_up() -> None:
+    """Import and compile what sumbo's methods use, so that no run's clock counts it."""
+    for method in ("auto", Plain(), sumbo.AddGPUCB.paper(2)):
+        sumbo.maximize(sum, [(0.0, 1.0)] * 4, 34, method=method, seed=0, progress=False)
+
+
+# --- lines ---
+
+
+def task_of(record: Run) -> Task:
+    """The task that a line is the result of.
+
+    Raises:
+        KeyError, TypeError: The line lacks something.
+    """
+    task = Task(record["method"], record["problem"], record["seed"], record["budget"])
+    if "error" not in record:
+        _ = record["simple_regret"][-1], record["evaluations"][-1], record["average_regret"]
+    return task
+
+
+def title(task: Task) -> str:
+    return f"{task.method} on {task.problem}, seed {task.seed}"
+
+
+def in_short(record: Run) -> str:
+    return f"failed: {record['error']}" if "error" in record else news(record)
+
+
+WORK = Work(run, warm_up, task_of, title, in_short)
