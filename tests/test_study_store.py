@@ -280,7 +280,7 @@ def test_what_fits_goes_on(method, tmp_path):
     store = opened(tmp_path, method=method)
     for value in range(12):
         asked = store.ask(owners.RUN)
-        store.tell(asked.number, asked.params, Outcome(value - asked.params["a"]))
+        store.tell(asked.number, asked.params, Outcome(0.01 * value - asked.params["a"]))
     wider = changed(tmp_path, "high = 2.0", "high = 4.0")
     store = Store.open(wider, create=True)
     assert "a now goes from 0.0 to 4.0" in store.notes[0]

@@ -89,7 +89,7 @@ class _Pairs:
         empty = State((), self.model.start(), -np.inf)
         best = self._fitted(self.model.added(empty, self.known, np.zeros(E), np.zeros(E)), 60)
         best = self._simplest(self._one_by_one(best))
-        while self._left:
+        while self._left and not self.model.is_exact(best):
             better = self._several(best)
             if better is None:
                 break

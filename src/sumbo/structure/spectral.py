@@ -106,6 +106,10 @@ class Spectral:
             -np.inf,
         )
 
+    def is_exact(self, state: State) -> bool:
+        """Is the noise at its lower limit, so that there is nothing left to explain?"""
+        return float(np.exp(state.theta[-1])) < 10.0 * _LEAST_NOISE * self.scale
+
     # --- evidence ------------------------------------------------------------------------------------------------
 
     def functions(self, pairs: Sequence[Pair]) -> Array:
