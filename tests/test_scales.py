@@ -83,7 +83,7 @@ def test_the_slopes_are_those_of_the_map():
     z, slopes = Scales(y).on(True)
     order = np.argsort(y)
     steps = np.log(np.diff(z[order]) / np.diff(y[order]))
-    assert slopes / len(y) == pytest.approx(steps.mean(), abs=2e-3)
+    assert slopes / len(y) == pytest.approx(steps.mean() - 0.15, abs=2e-3)  # less the charge
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])

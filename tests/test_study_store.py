@@ -135,7 +135,30 @@ def test_two_runs_never_spend_more_than_the_budget(tmp_path):
         taken = list(threads.map(work, range(4)))
     store = Store.open(study, create=False)
     assert sum(taken) == store.counts().finished == 20
-    assert store.counts().running == 0
+    assert [trial.number for trial in store.trials()] == list(range(20))  # nor leave one behind
+
+
+def test_waiting_trials_stay_within_a_smaller_budget(tmp_path):
+    store = opened(tmp_path)
+    for asked in [store.ask(owners.RUN) for _ in range(6)]:
+        store.release(asked)
+    store.ask(owners.HAND)  # in somebody's hands: the budget does not pay for it
+    with ThreadPoolExecutor(6) as threads:
+        stores_ = [Store.open(store.study, create=True) for _ in range(6)]
+        found = list(threads.map(lambda other: other.ask(owners.RUN, 4), stores_))
+    assert sum(asked is not None for asked in found) == 4
+    assert (store.counts().running, store.counts().waiting, store.counts().open) == (4, 2, 1)
+
+
+def test_numbers_stay_unique_beside_scripts_of_optuna(tmp_path):
+    store = opened(tmp_path)
+    study = optuna.load_study(study_name="study", storage=store.study.storage)
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [threads.submit(store.ask, owners.HAND) for _ in range(10)]
+        jobs += [threads.submit(study.add_trial, optuna.trial.create_trial(value=1.0)) for _ in range(10)]
+        for job in jobs:
+            job.result()
+    assert [trial.number for trial in store.trials()] == list(range(20))
 
 
 # --- corrections ---

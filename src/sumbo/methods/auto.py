@@ -26,6 +26,7 @@ from sumbo.space import Space
 from sumbo.sparse import chosen
 
 _INSET = 0.6  # share of each range, around its middle, that the first points fill
+_INSIDE = 10  # so many of them; where more are wanted, or these all failed, the others fill the whole cube
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
 _SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
@@ -63,7 +64,7 @@ class Auto(Method):
 
     def suggest(self, query: Query) -> Suggestion:
         if query.taken < self.n_init or not query.has_values:
-            return Suggestion(space_filling(query, _INSET if query.taken < self.n_init else 1.0), query.state)
+            return Suggestion(space_filling(query, _INSET if query.taken < _INSIDE else 1.0), query.state)
         model, state = current_model(query, self._learning(query.space))
         gp = with_pending(model, query)
         starts = np.vstack([incumbents(model, 2), group_starts(model, query)])

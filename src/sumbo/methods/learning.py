@@ -97,10 +97,10 @@ def _rescaled(
 ) -> tuple[AdditiveGP, State]:
     """The model on the scale that it has or on the other one, whichever the evidence speaks for."""
     now = _is_compressed(state)
-    (_, slopes), (y, other_slopes) = scales.on(now), scales.on(not now)
+    (_, handicap), (y, other_handicap) = scales.on(now), scales.on(not now)
     state = state | {"scaled_at": len(y)}
     other = model.fit(X, y, settings=learning.settings, warm=True)
-    if other.log_marginal_likelihood() + other_slopes <= model.log_marginal_likelihood() + slopes:
+    if other.log_marginal_likelihood() + other_handicap <= model.log_marginal_likelihood() + handicap:
         return model, state
     return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": not now}
 
@@ -124,12 +124,12 @@ def _decided(scales: Scales, known: AdditiveGP, learning: Learning, query: Query
     """The present model or one with the candidate's groups and scale, whichever the evidence speaks for."""
     state = {name: value for name, value in query.state.items() if not name.startswith("candidate")}
     now, then = _is_compressed(state), bool(query.state.get("candidate_compressed", False))
-    (y, slopes), (other_y, other_slopes) = scales.on(now), scales.on(then)
+    (y, handicap), (other_y, other_handicap) = scales.on(now), scales.on(then)
     present = _up_to_date(known, query.X, y, state["learned_at"], query.cache)
     groups = Decomposition(query.state["candidate"])
     other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
     other = other.fit(query.X, other_y, settings=learning.settings, warm=True)
-    if _worth(other) + other_slopes > _worth(present) + slopes:
+    if _worth(other) + other_handicap > _worth(present) + handicap:
         return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": then}
     return present, state
 

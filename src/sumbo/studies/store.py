@@ -129,31 +129,27 @@ class Store:
     def ask(self, by: str, budget: int | None = None) -> Asked | None:
         """The next trial, which is now this process's; None if others have taken all that the budget allows."""
         owner = owners.me(by)
-        trial_id = self._claimed(owner) if by == owners.RUN else None
+        trial_id = self._claimed(owner, budget) if by == owners.RUN else None
         if trial_id is None:
-            template = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={tables.OWNER: owner})
-            trial_id = self._storage.create_new_trial(self._id, template)
+            trial_id = tables.create(self._rdb, self._id, owner, budget)
+        if trial_id is None:
+            return None
         if by == owners.RUN:
             self._storage.record_heartbeat(trial_id)  # type: ignore[attr-defined]  # Optuna's RDB storages have it
         trial = self._storage.get_trial(trial_id)
-        if budget is not None and self._rank(trial.number) >= budget:
-            tables.release(self._rdb, trial_id, owner, {})
-            return None
         try:
             return Asked(trial.number, trial_id, self._params(trial))
         except BaseException:
             tables.release(self._rdb, trial_id, owner, {})
             raise
 
-    def _claimed(self, owner: dict[str, Any]) -> int | None:
+    def _claimed(self, owner: dict[str, Any], budget: int | None) -> int | None:
         for trial in self.trials():
-            if trial.state == TrialState.WAITING and tables.claim(self._rdb, trial._trial_id, owner):
+            if trial.state == TrialState.WAITING and tables.claim(
+                self._rdb, trial._trial_id, owner, study_id=self._id, budget=budget
+            ):
                 return trial._trial_id
         return None
-
-    def _rank(self, number: int) -> int:
-        """How many trials come before this one in the budget: two runs never spend the same evaluation."""
-        return sum(trial.number < number and not is_open(trial) for trial in self.trials())
 
     def _params(self, trial: FrozenTrial) -> dict[str, Any]:
         if self._sampler is None:

@@ -64,9 +64,33 @@ def write_params(
         connection.execute(sqlalchemy.insert(_Param), rows)
 
 
-def claim(storage: RDBStorage, trial_id: int, owner: dict[str, Any]) -> bool:
-    """Make a waiting trial one's own; False if somebody else was faster."""
+def create(storage: RDBStorage, study_id: int, owner: dict[str, Any], budget: int | None) -> int | None:
+    """A new running trial of that owner; None if the budget is taken by those that ended, run or wait."""
     with storage.engine.begin() as connection:
+        _lock(connection, study_id)
+        if budget is not None and _counted(connection, study_id) >= budget:
+            return None
+        row = {"study_id": study_id, "state": TrialState.RUNNING, "datetime_start": _utc()}
+        made = connection.execute(sqlalchemy.insert(_Trial.__table__).values(row)).inserted_primary_key
+        assert made is not None
+        trial_id = int(made[0])
+        # As Optuna numbers them. The study's row is locked, so that no other trial comes in between.
+        mine = sqlalchemy.and_(_Trial.study_id == study_id, _Trial.trial_id < trial_id)
+        number = connection.execute(sqlalchemy.select(sqlalchemy.func.count()).where(mine)).scalar_one()
+        connection.execute(sqlalchemy.update(_Trial).where(_Trial.trial_id == trial_id).values(number=number))
+        _set_attribute(connection, trial_id, OWNER, owner)
+        return trial_id
+
+
+def claim(
+    storage: RDBStorage, trial_id: int, owner: dict[str, Any], *, study_id: int = 0, budget: int | None = None
+) -> bool:
+    """Make a waiting trial one's own; False if somebody else was faster, or the study's budget is taken."""
+    with storage.engine.begin() as connection:
+        if budget is not None:
+            _lock(connection, study_id)
+            if _counted(connection, study_id, waiting=False) >= budget:
+                return False
         values = {_Trial.state: TrialState.RUNNING, _Trial._datetime_start_utc: _utc()}
         if not _changed(connection, trial_id, TrialState.WAITING, values):
             return False
@@ -113,6 +137,23 @@ def silent_for(storage: RDBStorage) -> dict[int, float]:
         beats = sqlalchemy.select(_Heartbeat.trial_id, _Heartbeat.heartbeat).join(_Trial)
         rows = connection.execute(beats.where(_Trial.state == TrialState.RUNNING)).all()
     return {trial_id: (now - beat).total_seconds() for trial_id, beat in rows}
+
+
+def _lock(connection: Connection, study_id: int) -> None:
+    """Keep others from adding trials until the transaction ends. Optuna locks the same row for that."""
+    study = sqlalchemy.update(models.StudyModel).where(models.StudyModel.study_id == study_id)
+    connection.execute(study.values(study_name=models.StudyModel.study_name))
+
+
+def _counted(connection: Connection, study_id: int, *, waiting: bool = True) -> int:
+    """How many trials the budget has to pay for: all but those that people have in hand."""
+    in_hand = sqlalchemy.select(_Attribute.trial_id).where(
+        _Attribute.key == OWNER, _Attribute.value_json.like('%"by": "hand"%')
+    )
+    open_ = sqlalchemy.and_(_Trial.state == TrialState.RUNNING, _Trial.trial_id.in_(in_hand))
+    where = [_Trial.study_id == study_id, sqlalchemy.not_(open_)]
+    where += [] if waiting else [_Trial.state != TrialState.WAITING]
+    return int(connection.execute(sqlalchemy.select(sqlalchemy.func.count(_Trial.trial_id)).where(*where)).scalar_one())
 
 
 def _changed(connection: Connection, trial_id: int, state: TrialState, values: dict[Any, Any]) -> bool:
