@@ -115,6 +115,8 @@ def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
 
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
+    if threads.pieces(XT.shape[1]) == 1:
+        return loops.evidence_traces(XT, *_flat(terms), alpha, K_inv)
     # Groups are shared among threads by their dimensions; within a group the sum is one thread's.
     bounds = sorted({int(np.searchsorted(terms.offsets, share * len(terms.dims))) for share in _shares(XT.shape[1])})
     parts = threads.spread(lambda a, b: loops.evidence_traces(XT, *_flat(terms.between(a, b)), alpha, K_inv), bounds)

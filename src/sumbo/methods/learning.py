@@ -21,6 +21,7 @@ from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
 from sumbo.methods.scales import Scales, observed_values
+from sumbo.sparse import EXACT_LIMIT
 
 _COMPRESS_GROWTH = 1.3  # the scale of the values is considered again when there are so many times more of them
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
@@ -82,7 +83,8 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     if known is None or learning.due(n, state["learned_at"]):
         learned = _learn(X, y, known, blank, learning, query.rng)
         fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
-        if learning.compress and n >= _COMPRESS_GROWTH * state.get("scaled_at", 0):
+        # Past the limit of exact models, one more fit would keep people waiting for what is long decided.
+        if learning.compress and _COMPRESS_GROWTH * state.get("scaled_at", 0) <= n <= EXACT_LIMIT:
             return _rescaled(X, scales, learned, fresh, learning)
         return learned, fresh
     return _up_to_date(known, X, y, state["learned_at"], query.cache), state
