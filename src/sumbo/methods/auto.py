@@ -31,6 +31,7 @@ _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
 _SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
 _SEARCH_WORK = 40_000  # its evidence evaluations, times observations
+_FULL_WORK = 200  # observations up to which it may take all of these; with more, each evaluation costs more too
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _searched(known: Knowledge, X: Array, y: Array, model: AdditiveGP, rng: np.r
         model,
         rng,
         max_group_size=known.max_group_size,
-        evaluations=_SEARCH_WORK // len(some),
+        evaluations=int(_SEARCH_WORK / len(some) * min(1.0, _FULL_WORK / len(some))),
         together=known.together,
         apart=known.apart,
     )

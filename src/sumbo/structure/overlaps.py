@@ -44,7 +44,7 @@ def search_overlapping(
     Args:
         X, y: observations, values standardised.
         model: gives the kernel and the categories.
-        rng: draws pairs to try together, and observations where there are very many.
+        rng: chooses among observations where there are more than 500.
         max_group_size: no group grows beyond this.
         evaluations: about so many evidence evaluations, each O(n^2) a function and O(n^3).
         together: sets of dimensions that share a group.
@@ -60,7 +60,7 @@ def search_overlapping(
     groups: list[Group] = list(units)
     if len(some) > 2 and max_group_size > 1:
         X, y = X[some], y[some]
-        pairs = _Pairs(X, y, model, rules, rng, evaluations).search()
+        pairs = _Pairs(X, y, model, rules, evaluations).search()
         groups += [pair for pair in pairs if not any({*pair} <= {*unit} for unit in units)]
         groups = _with_cliques(X, y, model, groups, rules)
     covered = set(itertools.chain(*groups))
@@ -70,10 +70,7 @@ def search_overlapping(
 class _Pairs:
     """The search for pairs. A pair costs the log of how many there are to choose from."""
 
-    def __init__(
-        self, X: Array, y: Array, model: AdditiveGP, rules: Rules, rng: np.random.Generator, evaluations: int
-    ) -> None:
-        self.rng = rng
+    def __init__(self, X: Array, y: Array, model: AdditiveGP, rules: Rules, evaluations: int) -> None:
         self.X, self.y, self.nominal, self.limit = X, y, model.categories > 0, evaluations
         self.spent = 0  # by models of other degrees
         self.model = Spectral(X, y, self.nominal, _DEGREE)
