@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)            ## optimise a 20-dimensional problem with hidden groups
 	$(BIN)/sumbo demo
 
-test: $(STAMP)            ## all tests, under five minutes
+test: $(STAMP)            ## all tests, some five minutes
 	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)           ## lint, format, types, import directions
