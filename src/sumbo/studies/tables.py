@@ -7,6 +7,7 @@ point. Here a condition and its change are one statement, and the rest of the st
 
 import json
 import re
+import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -40,7 +41,7 @@ def open_tables(url: str) -> RDBStorage:
         for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
             try:
                 connection.execute(f"PRAGMA {pragma}").close()
-            except Exception:  # a folder or disk that does not allow it: SQLite's defaults are as safe, only slower
+            except sqlite3.Error:  # a folder or disk that does not allow it: SQLite's defaults are as safe, only slower
                 continue
 
     storage.engine.dispose()  # connections from before the listener
