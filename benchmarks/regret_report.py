@@ -193,8 +193,11 @@ def report(runs: Mapping[Task, Run]) -> str:
         parts += [[f"`auto` beside `plain`, {longer} evaluations: final simple regret."]]
         parts += [plain_table(Results(runs, longer))]
     if any(results.of(name, method) for name in PROBLEMS for method in ABLATION):
-        parts += [["`auto` with one part changed: final simple regret, and its ratio to that of `auto`."]]
-        parts += [ablation_table(results)]
+        # On the seeds that the variants have: functions of other seeds are harder or easier.
+        same = Results(runs, budget, {task.seed for task in runs if task.method in ABLATION})
+        for measure in (FINAL, AVERAGE):
+            parts += [[f"`auto` with one part changed: {measure}, and its ratio to that of `auto` on the same seeds."]]
+            parts += [ablation_table(same, measure)]
     parts += [["Seconds per suggestion, median over all runs, one thread each."], seconds_table(results)]
     parts += [[_made_by(results)]]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
@@ -245,20 +248,20 @@ def plain_table(results: Results) -> list[str]:
     return lines
 
 
-def ablation_table(results: Results) -> list[str]:
+def ablation_table(results: Results, measure: str) -> list[str]:
     """Variants in columns; in the last row the geometric mean of their ratios to `auto`, above 1 if the part pays."""
     names = [m for m in ABLATION if any(results.of(p, m) for p in PROBLEMS)]
     ratios: dict[str, list[float]] = {name: [] for name in names}
     lines = [f"| problem | auto | {' | '.join(names)} |", "|---|" + "---:|" * (1 + len(names))]
     for problem in PROBLEMS:
-        mine = results.mean(problem, "auto", FINAL)
-        means = results.means(problem, names, FINAL)
+        mine = results.mean(problem, "auto", measure)
+        means = results.means(problem, names, measure)
         if mine is None or not means:
             continue
-        cells = [_cell(results, problem, "auto", FINAL)]
+        cells = [short(mine)]
         for name in names:
             times = f" ({ratio(means[name], mine):.2f}x)" if name in means else ""
-            cells.append(_cell(results, problem, name, FINAL) + times)
+            cells.append(short(means[name]) + times if name in means else NONE)
             ratios[name] += [ratio(means[name], mine)] if name in means else []
         lines.append(f"| {problem} | {' | '.join(cells)} |")
     overall = [f"{geometric_mean(ratios[name]):.2f}x" if ratios[name] else NONE for name in names]

@@ -4,16 +4,21 @@ import importlib
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import numpy as np
 from peers import PEERS, Objective
 from plain import Plain
 from runs import Run, Timed, Work, measured, news
 
 import sumbo
+from sumbo.fit import FitSettings
 from sumbo.methods import Auto, Method
+from sumbo.methods.learning import Learning
 from sumbo.problems import Problem
 
 # D, d, M of the paper's synthetic functions
@@ -41,12 +46,31 @@ PROBLEMS = {name: Case(name) for name in PAPER} | {
     "mixed-20": Case("mixed-20"),
 }
 
+
+class Changed(NamedTuple):
+    """`auto` with other settings, or with other things under some names of its module."""
+
+    method: Method = Auto()
+    names: Mapping[str, Any] = {}
+
+
+def _learning(**changed: Any) -> Callable[..., Learning]:
+    """`Learning` that is told otherwise."""
+    return lambda *values, **settings: Learning(*values, **{**settings, **changed})
+
+
 # `auto` with each of its parts switched off or changed in turn, for `--ablation`: a new part needs a line here only.
-ABLATION: dict[str, Method] = {
-    "auto-single-parameters": Auto(max_group_size=1),
-    "auto-5-initial-points": Auto(n_init=5),
+ABLATION = {
+    "auto-no-groups": Changed(Auto(max_group_size=1)),
+    "auto-no-full-order-term": Changed(names={"Learning": _learning(full_order=False)}),
+    "auto-no-compressing": Changed(names={"Learning": _learning(compress=False)}),
+    "auto-no-box": Changed(names={"promising_box": lambda model, space: None}),
+    "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
+    "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
+    "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
+    "auto-5-initial-points": Changed(Auto(n_init=5)),
 }
-OURS: dict[str, str | Method] = {"auto": "auto", "plain": Plain(), **ABLATION}
+OURS: dict[str, str | Method] = {"auto": "auto", "plain": Plain()} | {m: c.method for m, c in ABLATION.items()}
 PAPER_METHOD, RANDOM = "add-gp-ucb-paper", "random"
 COMPARED = ("auto", "plain", *PEERS, PAPER_METHOD, RANDOM)  # the columns of the report
 RIVALS = (*PEERS, PAPER_METHOD, RANDOM)  # without our own
@@ -119,7 +143,9 @@ def search(task: Task, problem: Problem, f: Objective) -> None:
         return
     optimise = sumbo.minimize if problem.direction == "minimize" else sumbo.maximize
     method = method_of(task.method, problem)
-    optimise(f, problem.space, task.budget, method=method, seed=task.seed, progress=False)
+    names = ABLATION[task.method].names if task.method in ABLATION else {}
+    with patch.multiple("sumbo.methods.auto", **names) if names else nullcontext():
+        optimise(f, problem.space, task.budget, method=method, seed=task.seed, progress=False)
 
 
 def method_of(name: str, problem: Problem) -> str | Method:

@@ -28,6 +28,9 @@ from sumbo.sparse import chosen
 _INSET = 0.6  # share of each range, around its middle, that the first points fill
 _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the others fill the whole cube
 
+# Most objectives have no noise, and what is taken for noise hides the last steps to the optimum; others have much.
+_FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
+
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
 _SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
 _SEARCH_WORK = 40_000  # its evidence evaluations, times observations
@@ -85,7 +88,7 @@ class Auto(Method):
         fixed = known.groups is not None or self.max_group_size == 1
         return Learning(
             "matern52",
-            FitSettings(),
+            _FIT,
             known.start,
             None if fixed else partial(_searched, known),
             due=learned_geometrically(0.05, 2),

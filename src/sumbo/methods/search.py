@@ -24,6 +24,7 @@ _GROUP_CANDIDATES = 256  # the same for groups: fewer dimensions need fewer
 _LEAST_PROMISING = 10  # observations that a promising box surrounds, at least
 _CHANGED = 20  # coordinates in which a candidate near the incumbent differs from it, on average
 _STARTS = 8  # drawn in proportion to their acquisition, beside the best and the incumbent
+_NEIGHBOURS = 6  # of the incumbent, with another category each, are climbed too
 _MOST_ALTERNATIVES = 32  # values tried for one discrete coordinate
 
 
@@ -72,7 +73,8 @@ def maximise_joint(
         model: the model.
         acquisition: of mean and variance of the sum.
         query: gives the space, randomness and the deadline.
-        extra: further starts, (k, D), such as the incumbent or a group-wise maximiser.
+        extra: further starts, (k, D), such as the incumbent or a group-wise maximiser; of the first, neighbours with
+            another category are tried as well.
         box: look in there only. Half of the first candidates then differ from the first extra start in some
             coordinates only, for the same reason for which there is a box.
         feasibility: where evaluations succeed; the acquisition must then be a logarithm.
@@ -102,10 +104,22 @@ def maximise_joint(
     Z, values = _screened(value, query, Z)
     starts = Z[spread_starts(values, _STARTS, query.rng)]
     if extra is not None:
-        starts = np.vstack([starts, extra])
+        starts = np.vstack([starts, _best_neighbours(value, extra[0], query), extra])
     points, _ = maximise.ascend(value_and_gradient, box.within(starts), stop=stop)
     best, _ = maximise.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
     return best if stop() else maximise.polish(value, best, alternatives(query))
+
+
+def _best_neighbours(value: maximise.Value, x: Array, query: Query) -> Array:
+    """The most promising points that differ from x in one category, (k, D).
+
+    Another category may want other numbers with it: only a climb from there shows what it is worth.
+    """
+    changes = [(i, c) for i, choices in alternatives(query) if query.space.nominal[i] for c in choices if c != x[i]]
+    Z = np.tile(x, (len(changes), 1))
+    for row, (i, c) in zip(Z, changes, strict=True):
+        row[i] = c
+    return Z[np.argsort(-value(Z), kind="stable")[:_NEIGHBOURS]] if changes else Z
 
 
 def _screened(value: maximise.Value, query: Query, Z: Array) -> tuple[Array, Array]:
