@@ -774,3 +774,23 @@ def test_a_covariance_that_is_not_finite_is_an_error():
 def test_group_means_are_those_of_the_components():
     gp, _, _, Z = example()
     np.testing.assert_allclose(gp.group_means(Z), gp.group_moments(Z).mean, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 40])
+@pytest.mark.parametrize("p", [1, 7])
+def test_hallucinating_all_at_once_is_hallucinating_one_by_one(n, p):
+    """The oracle: each pending point in turn appended with the mean that is predicted there."""
+    rng = np.random.default_rng(n + p)
+    X, y, Z, Q = rng.random((n, 4)), rng.standard_normal(n), rng.random((p, 4)), rng.random((30, 4))
+    Z[-1] = X[0]  # where it is known already, too
+    gp = AdditiveGP([(0, 1), (2,), (3,)], full_order=True, noise_variance=1e-3).condition(X, y)
+    one_by_one = gp
+    for z in Z:
+        one_by_one = one_by_one.append(z, float(one_by_one.posterior([z])[0][0]))
+    at_once = gp.hallucinate(Z)
+    np.testing.assert_allclose(at_once.posterior(Q), one_by_one.posterior(Q), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(at_once.y, one_by_one.y, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(at_once.posterior(Q)[0], gp.posterior(Q)[0])
+    np.testing.assert_array_equal(at_once.X, np.vstack([X, Z]))
+    after = at_once.append(Q[0], 0.5).posterior(Q)
+    np.testing.assert_allclose(after, one_by_one.append(Q[0], 0.5).posterior(Q), rtol=1e-6, atol=1e-8)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sumbo import Categorical, Float, Int, Optimizer, Random, Result, Space, maximize, minimize
-from sumbo.errors import ObjectiveError, SettingError, SpaceError, SumboError
+from sumbo.errors import ObjectiveError, SettingError, SpaceError
 
 BOX = [(-1.0, 1.0)] * 2
 MIXED = {"a": Float(0, 1), "b": Int(1, 3), "c": Categorical(["u", "v"])}
@@ -313,18 +313,11 @@ def test_failures_in_worker_processes():
         assert trial.reason == ("ValueError: left" if trial.x[0] < 0 else None)
 
 
-def test_an_objective_that_cannot_be_sent_says_so():
-    with pytest.raises(ObjectiveError, match="pickle"):
-        quiet(lambda x: 1.0, budget=50, workers=2)
-
-
-def test_a_worker_that_dies_loses_nothing():
-    try:
-        result = quiet(dies_on_the_left, budget=8, workers=2)
-    except SumboError as error:
-        assert re.search(r"process|worker|pool", str(error))  # noqa: PT017
-    else:
-        assert len(result.trials) == 8
+def test_a_worker_that_dies_loses_its_own_trial_only():
+    result = quiet(dies_on_the_left, budget=8, workers=2)
+    for trial in result.trials:
+        assert trial.reason == ("the worker process died (exit code 3)" if trial.x[0] < 0 else None)
+    assert len({trial.state for trial in result.trials}) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

@@ -52,7 +52,7 @@ workers = 4
 
 def test_the_shortest_file(tmp_path):
     study = read(tmp_path, f'goal = "minimize"\n{A}')
-    assert (study.name, study.budget, study.workers, study.objective) == ("s", None, 1, None)
+    assert (study.name, study.budget, study.workers, study.objective) == ("s", None, None, None)
     assert (study.method, study.settings, study.retries) == ("auto", {}, 0)
     assert study.storage == f"sqlite:///{tmp_path}/s.db"
     assert study.space["a"] == sumbo.Float(0, 1)

@@ -1,4 +1,4 @@
-"""Worker processes: answers, exceptions, hangs, deaths."""
+"""A study's objective in worker processes: answers, exceptions, hangs, deaths."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import time
 import pytest
 from studies import is_running, kill, lines_of, until, write_program
 
+from sumbo.studies.evaluating import outcome, processes
 from sumbo.studies.objectives import Function, Job, Program
-from sumbo.studies.workers import Workers
 
 MODULE = """
 import os, sys, time
@@ -45,18 +45,12 @@ def function(folder, name="f"):
 
 def outcomes(workers, jobs):
     """Run the jobs one after the other; their outcomes."""
-    found = []
-    for i, x in enumerate(jobs):
-        workers.start(Job("study", i, {"x": x}))
-        ended = until(lambda: workers.finished(0.5))
-        assert [job.number for job, _ in ended] == [i]
-        found.append(ended[0][1])
-    return found
+    return [outcome(workers.submit(Job("study", i, {"x": x})).result(120)) for i, x in enumerate(jobs)]
 
 
 def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
     jobs = [1, 2.5, "pid", "raise", "exit", "mutate", "print", float("nan"), "text", "pid"]
-    with Workers(function(tmp_path), 1, None) as workers:
+    with processes(function(tmp_path), 1, None) as workers:
         found = outcomes(workers, jobs)
     assert [o.value for o in found[:2]] == [1.0, 2.5]
     assert found[2].value == found[9].value != os.getpid()  # one process, that outlives failures
@@ -71,46 +65,40 @@ def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
 
 
 def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
-    with Workers(function(tmp_path), 2, 3.0) as workers:
-        workers.start(Job("study", 0, {"x": "hang"}))
+    with processes(function(tmp_path), 2, 3.0) as workers:
         began = time.monotonic()
-        workers.start(Job("study", 1, {"x": "die"}))
-        ((job, outcome),) = until(lambda: workers.finished(0.1))
-        assert (job.number, outcome.reason) == (1, "the worker process died (signal 9, SIGKILL)")
-        workers.start(Job("study", 2, {"x": 7}))
-        ((job, outcome),) = until(lambda: workers.finished(0.1))
-        assert (job.number, outcome.value) == (2, 7.0)
-        assert workers.free == 1
-        ((job, outcome),) = until(lambda: workers.finished(0.1))
-        assert (job.number, outcome.reason) == (0, "took longer than timeout = 3 seconds")
+        hanging = workers.submit(Job("study", 0, {"x": "hang"}))
+        died, after = (workers.submit(Job("study", i, {"x": x})) for i, x in ((1, "die"), (2, 7)))
+        assert outcome(died.result(60)).reason == "the worker process died (signal 9, SIGKILL)"
+        assert outcome(after.result(60)).value == 7.0
+        assert not hanging.done()
+        assert outcome(hanging.result(60)).reason == "took longer than timeout = 3 seconds"
         assert 2.5 < time.monotonic() - began < 20
-        assert outcomes(workers, [8])[0].value == 8.0
+        assert outcomes(workers, [8, 9])[1].value == 9.0
 
 
 @pytest.mark.parametrize("name", ["nothing", "os.nothing"])
 def test_functions_that_are_not_there_are_reasons(name, tmp_path):
-    with Workers(function(tmp_path, name), 1, None) as workers:
+    with processes(function(tmp_path, name), 1, None) as workers:
         assert "AttributeError" in outcomes(workers, [1])[0].reason
 
 
 def test_programs_in_workers(tmp_path):
     write_program(tmp_path, 'echo "$1"')
     program = Program(("./sim", "{x}"), "arguments", "last-line", str(tmp_path), 60.0)
-    with Workers(program, 1, 60.0) as workers:
+    with processes(program, 1, 60.0) as workers:
         assert [o.value for o in outcomes(workers, [1, 2.5])] == [1.0, 2.5]
 
 
 DRIVER = """
+from sumbo.studies.evaluating import processes
 from sumbo.studies.objectives import Job, Program
-from sumbo.studies.workers import Workers
 
-if __name__ == "__main__":
-    program = Program(("./sim",), "stdin", "last-line", FOLDER, None)
-    with Workers(program, 1, None) as workers:
-        workers.start(Job("study", 0, {}))
-        END
-        while not workers.finished(100):
-            pass
+program = Program(("./sim",), "stdin", "last-line", FOLDER, None)
+with processes(program, 1, None) as workers:
+    future = workers.submit(Job("study", 0, {}))
+    END
+    future.result()
 """
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SequentialGroups,
     )
     from sumbo.optimizer import Optimizer, Trial
+    from sumbo.replaying import replay
     from sumbo.run import Result, maximize, minimize
     from sumbo.space import Categorical, Float, Int, Space
 
@@ -35,6 +36,7 @@ _HOMES = {
     "sumbo.gp": ("AdditiveGP",),
     "sumbo.optimizer": ("Optimizer", "Trial"),
     "sumbo.run": ("minimize", "maximize", "Result"),
+    "sumbo.replaying": ("replay",),
     "sumbo.methods": (
         "Auto",
         "AddGPUCB",
@@ -47,7 +49,7 @@ _HOMES = {
         "Random",
     ),
 }
-_MODULES = ("problems", "regret", "structure")
+_MODULES = ("plot", "problems", "regret", "report", "structure")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "minimize",
     "problems",
     "regret",
+    "replay",
     "structure",
 ]
 

@@ -11,6 +11,7 @@ from sumbo.kernels import Array
 from sumbo.space import Space
 
 _TRIES = 100  # at finding a point that has not been asked before
+_ENUMERABLE = 100_000  # points of a space that may be gone through one by one
 
 
 def checked_seed(seed: Any) -> int:
@@ -59,4 +60,18 @@ def unseen(
         shifted = point + spread * rng.standard_normal(space.dim)
         params = dict(space.from_unit(shifted if spread < 0.5 else rng.random(space.dim)))
         unit = space.to_unit(params)
+    if unit.tobytes() in seen and not exhausted and space.size is not None and space.size <= _ENUMERABLE:
+        params = _last_ones(space, point, seen)
+        unit = space.to_unit(params)
     return params, unit
+
+
+def _last_ones(space: Space, point: Array, seen: Collection[bytes]) -> dict[str, Any]:
+    """The nearest of the few points that are left: chance may miss them for long."""
+    axes = [(np.arange(levels) + 0.5) / levels for levels in map(int, space.levels)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dim)
+    for i in np.argsort(np.square(grid - point).sum(axis=1), kind="stable"):
+        params = dict(space.from_unit(grid[i]))
+        if space.to_unit(params).tobytes() not in seen:
+            break
+    return params

@@ -55,6 +55,21 @@ class Exact:
         factor = self.factor.append(k, float(self.terms.s2.sum()) + self.noise_variance)
         return replace(self, XT=np.hstack([self.XT, z]), y=np.append(self.y, value), factor=factor)
 
+    def hallucinate(self, ZT: Array) -> "Exact":
+        """p more observations at ZT (D, p) that are just what was predicted there: O(n^2 p).
+
+        K bordered by these points has the factor [[L, 0], [B, S]] with B = k(Z, X) L^-T and S S^T = K(Z, Z) - B B^T.
+        Nothing surprises the model, so alpha gets zeros for them and the mean stays as it is, to the last bit.
+        """
+        k = kernels.cross(ZT, self.XT, self.terms)
+        B = self.factor.solve_lower_rows(k)
+        S = kernels.gram(ZT, self.terms) - B @ B.T
+        S.flat[:: len(S) + 1] += self.noise_variance + self.factor.jitter
+        y = np.append(self.y, k @ self.alpha)
+        there = replace(self, XT=np.hstack([self.XT, ZT]), y=y, factor=self.factor.bordered(B, S))
+        there.__dict__["alpha"] = np.append(self.alpha, np.zeros(len(S)))
+        return there
+
     def with_values(self, y: Array) -> "Exact":
         return replace(self, y=y)
 

@@ -195,13 +195,16 @@ class AdditiveGP:
     def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
         """Pretend to have seen the predicted mean at points that are still running.
 
-        The mean stays as it is and the uncertainty shrinks near them, in each component too.
+        The mean stays as it is and the uncertainty shrinks near them, in each component too. All p points at once:
+        O(n^2 p), so that a thousand workers are no trouble.
         """
-        model = self
         points = np.atleast_2d(_numbers(X))
-        for x in self._checked(points)[0] if points.size else ():
-            model = model.append(x, float(model.posterior([x])[0][0]))
-        return model
+        if points.size == 0:
+            return self
+        points, nothing = self._checked(points)
+        if self._data is None:
+            return self.condition(points, nothing)
+        return replace(self, _data=self._data.hallucinate(np.array(points.T, order="C")))
 
     # --- predictions ---------------------------------------------------------------------------------------------
 

@@ -51,6 +51,14 @@ class Factor:
         """L^-1 b for one right-hand side."""
         return _forward(self.buffer, self.n, b)
 
+    def solve_lower_rows(self, B: Array) -> Array:
+        """(L^-1 B^T)^T for many right-hand sides, the rows of B (p, n)."""
+        if self.n == 0:
+            return B.copy()
+        # A C-ordered lower half is a Fortran-ordered upper half, here U = L^T, and so is B^T: no copy of either.
+        X, _ = lapack.dtrtrs(self.buffer[: self.n, : self.n].T, B.T, lower=0, trans=1)
+        return np.ascontiguousarray(X.T)
+
     def solve(self, b: Array) -> Array:
         """K^-1 b for one right-hand side."""
         return _backward(self.buffer, self.n, _forward(self.buffer, self.n, b))
@@ -74,6 +82,15 @@ class Factor:
         buffer[n, n] = root
         used[0] = n + 1
         return Factor(buffer, n + 1, self.jitter, used)
+
+    def bordered(self, B: Array, S: Array) -> "Factor":
+        """The factor of K bordered by many rows at once, given B = k L^-T (p, n) and what it leaves over, S (p, p)."""
+        p, n = B.shape
+        buffer = np.empty((n + p, n + p))
+        buffer[:n, :n] = self.buffer[:n, :n]
+        buffer[n:, :n] = B
+        buffer[n:, n:], jitter = cholesky_in_place(S)
+        return Factor(buffer, n + p, self.jitter + jitter, [n + p])
 
 
 def cholesky(K: Array) -> Factor:

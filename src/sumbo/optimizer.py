@@ -4,7 +4,8 @@ import copy
 import math
 import numbers
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
@@ -13,7 +14,7 @@ import numpy as np
 
 from sumbo import asking, explain, methods, warmup
 from sumbo.decomposition import Decomposition
-from sumbo.errors import SettingError, StateError, TellError
+from sumbo.errors import SettingError, StateError, SumboError, TellError
 from sumbo.explain import Importances, Interactions
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
@@ -39,6 +40,12 @@ class Trial:
         state: "running", "done" or "failed".
         reason: why it failed, in words.
         seconds: from asking to telling; None for points of the user's own.
+        thinking: seconds that the suggestion took; None likewise.
+
+    Example:
+        >>> trial = Optimizer([(0, 1)], seed=0).ask()
+        >>> trial.number, trial.state, list(trial.params)
+        (0, 'running', ['x0'])
     """
 
     number: int
@@ -48,6 +55,7 @@ class Trial:
     state: Literal["running", "done", "failed"] = "running"
     reason: str | None = None
     seconds: float | None = None
+    thinking: float | None = None
 
 
 class Optimizer:
@@ -93,7 +101,9 @@ class Optimizer:
         self._notes: list[Any] = []  # what the method wrote beside its suggestions, by trial number
         self._asked_at: dict[int, float] = {}
         self._told: list[int] = []  # trial numbers in the order of telling
+        self._seen: list[int | None] = []  # by trial number, how many were told when it was asked; None: not asked
         self._state: dict[str, Any] = {}
+        self._read_back = False  # is that state one from a file, which people can edit?
         self._cache: AdditiveGP | None = None
         self._answers: dict[str, tuple[Any, Any]] = {}  # the last tables of what was learned, with what they depend on
 
@@ -120,16 +130,18 @@ class Optimizer:
 
     @on_one_thread
     def _ask_one(self, deadline: Deadline) -> Trial:
+        began = time.monotonic()
         query = self._query(len(self._trials), deadline)
         if deadline.moment is not None and not warmup.ready():
             answer = Suggestion(query.uniform(1)[0], self._state)
         else:
-            answer = self.method.suggest(query)
+            with self._edits_explained():
+                answer = self.method.suggest(query)
         seen = {unit.tobytes() for unit in self._units}
         params, unit = asking.unseen(self.space, answer.point, seen, query.rng)
-        self._state = answer.state
+        self._state, self._read_back = answer.state, False
         self._cache = answer.cache if answer.cache is not None else self._cache
-        trial = self._add(params, unit, answer.note)
+        trial = self._add(params, unit, answer.note, time.monotonic() - began, len(self._told))
         self._asked_at[trial.number] = time.monotonic()
         return _copy(trial)
 
@@ -179,13 +191,21 @@ class Optimizer:
         self._record(trial.number, *outcome)
         return _copy(self._trials[trial.number])
 
-    def _add(self, params: dict[str, Any], unit: Array, note: Any) -> Trial:
+    def _add(
+        self,
+        params: dict[str, Any],
+        unit: Array,
+        note: Any,
+        thinking: float | None = None,
+        seen: int | None = None,
+    ) -> Trial:
         x = self.space.array(params)
         x.flags.writeable = False
-        trial = Trial(len(self._trials), params, x)
+        trial = Trial(len(self._trials), params, x, thinking=thinking)
         self._trials.append(trial)
         self._units.append(unit)
         self._notes.append(note)
+        self._seen.append(seen)
         return trial
 
     def _record(self, number: int, value: float | None, reason: str | None) -> None:
@@ -226,7 +246,7 @@ class Optimizer:
     @property
     def model(self) -> AdditiveGP | None:
         """The model of all values told, if there is one: on the unit cube, values standardised, larger is better."""
-        with one_thread():
+        with one_thread(), self._edits_explained():
             return self.method.model(self._query(len(self._trials), Deadline()))
 
     @property
@@ -298,7 +318,7 @@ class Optimizer:
     # --- saving ------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON: `from_dict` goes on with identical suggestions."""
+        """Everything, as JSON: `from_dict` goes on with identical suggestions; `sumbo.replay` repeats those made."""
         return {
             "sumbo": FORMAT,
             "space": self.space.to_dict(),
@@ -315,9 +335,11 @@ class Optimizer:
                     "state": trial.state,
                     "reason": trial.reason,
                     "seconds": trial.seconds,
+                    "thinking": trial.thinking,
                     "note": copy.deepcopy(note),
+                    "seen": seen,
                 }
-                for trial, note in zip(self._trials, self._notes, strict=True)
+                for trial, note, seen in zip(self._trials, self._notes, self._seen, strict=True)
             ],
         }
 
@@ -329,27 +351,42 @@ class Optimizer:
             StateError: the data are of another version, incomplete or contradict themselves; the message says where.
         """
         version = data.get("sumbo") if isinstance(data, Mapping) else None
-        if version != FORMAT:
+        if version != FORMAT or isinstance(version, bool):
             raise StateError(f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r}")
         try:
             space, method = Space.from_dict(data["space"]), methods.method_from_dict(data["method"])
             if not isinstance(method, Method):
                 raise StateError(f"method: {data['method']['type']} is not a method")
             opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
-            opt._state = copy.deepcopy(dict(data["state"]))
+            opt._state, opt._read_back = copy.deepcopy(dict(data["state"])), True
             for i, entry in enumerate(data["trials"]):
                 opt._restore(i, entry)
             opt._restore_order(list(data["told"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, StateError):
                 raise
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StateError(f"the saved state cannot be read: {what}") from None
         return opt
 
+    @contextmanager
+    def _edits_explained(self) -> Iterator[None]:
+        """Around a method's first look at a state that was read back: only the method knows what it should be like."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if not self._read_back or isinstance(error, SumboError):
+                raise
+            what = f"the saved state of the method makes no sense to it ({type(error).__name__}: {error!s:.100})"
+            raise StateError(f'{what}; set the key "state" to {{}}, and it learns anew') from error
+
     def _restore(self, i: int, entry: dict[str, Any]) -> None:
         x, value = self.space.array(entry["params"]), entry["value"]
-        trial = self._add(dict(self.space.from_array(x)), self.space.encode(x), entry["note"])
+        thinking = entry.get("thinking")  # states of version 0.1.0 have none
+        seen = entry.get("seen")
+        if seen is not None and (type(seen) is not int or seen < 0):
+            raise StateError(f"trial {i}: seen must be a whole number from 0 up, or null; got {seen!r}")
+        trial = self._add(dict(self.space.from_array(x)), self.space.encode(x), entry["note"], thinking, seen)
         state = entry["state"]
         if state not in ("running", "done", "failed") or (state == "done") != _is_number(value):
             raise StateError(f"trial {i}: state {state!r} does not go with value {value!r}")

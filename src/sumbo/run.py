@@ -1,12 +1,21 @@
 """minimize and maximize: the loop that asks, evaluates and tells."""
 
+import math
+import os
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from sumbo import threads
 from sumbo.errors import ObjectiveError, SettingError
+from sumbo.executors.ahead import Ahead
+from sumbo.executors.answers import Answer, Place, called
+from sumbo.executors.borrowed import Borrowed, ExecutorGoneError
+from sumbo.executors.processes import Processes, portable
 from sumbo.kernels import Array
 from sumbo.methods import Method, check_count
 from sumbo.optimizer import Optimizer, Trial
@@ -28,7 +37,15 @@ class Result:
         value, params, x: the best trial's; None if every evaluation failed.
         trials: all trials.
         optimizer: to go on with, to look at the model, or to save.
-        interrupted: the run was stopped by Ctrl-C or by the callback before its budget was spent.
+        interrupted: the run was stopped before its budget was spent: by Ctrl-C, by the callback, or because the
+            executor took no more work.
+
+    Example:
+        >>> result = minimize(lambda x: float(x[0] ** 2), [(-1, 1)], 12, seed=0, progress=False)
+        >>> result.value == result.params["x0"] ** 2
+        True
+        >>> len(result.trials), result.interrupted
+        (12, False)
     """
 
     value: float | None
@@ -37,6 +54,19 @@ class Result:
     trials: tuple[Trial, ...]
     optimizer: Optimizer
     interrupted: bool
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one HTML page that shows what was found and learned; it opens from disk and needs nothing else.
+
+        Takes some seconds, with many trials or parameters a minute or two.
+
+        Raises:
+            SettingError: the file cannot be written.
+            MissingPackageError: plotly is not installed; pip install 'sumbo[plot]'.
+        """
+        from sumbo.report.page import write  # plotly, which few need
+
+        return write(self, path)
 
 
 def minimize(
@@ -48,6 +78,7 @@ def minimize(
     seed: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
+    timeout: float | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> Result:
@@ -60,8 +91,12 @@ def minimize(
         budget: number of evaluations.
         method: a name or a method object; see `sumbo.Optimizer`.
         seed: an integer for a run that can be repeated exactly.
-        workers: evaluations at a time, each in a process of its own; f must then be importable.
-        executor: any `concurrent.futures.Executor` to evaluate in, instead.
+        workers: evaluations at a time, each in a process of its own. A worker that ends gets its next point at once,
+            while the others run. One that dies takes no more than its own trial with it, which counts as failed.
+        executor: any `concurrent.futures.Executor` to evaluate in instead, such as Dask's `Client.get_executor()`;
+            `workers` says how many evaluations it gets at a time.
+        timeout: seconds after which an evaluation counts as failed. Its process is killed; an executor is asked to
+            cancel it.
         callback: called with the optimizer and each finished trial; the run ends early if it returns True.
         progress: show best value, trial and time left on standard error.
 
@@ -69,7 +104,7 @@ def minimize(
         What was found; also after Ctrl-C.
 
     Raises:
-        SpaceError, SettingError: an argument makes no sense.
+        SpaceError, SettingError: an argument makes no sense, or the objective cannot be sent to other processes.
         ObjectiveError: the first ten evaluations all raised the same error; says which.
 
     Example:
@@ -77,7 +112,7 @@ def minimize(
         >>> result.value < 0.01
         True
     """
-    return _run(f, space, budget, "minimize", method, seed, workers, executor, callback, progress)
+    return _run(f, space, budget, "minimize", method, seed, workers, executor, timeout, callback, progress)
 
 
 def maximize(
@@ -89,11 +124,18 @@ def maximize(
     seed: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
+    timeout: float | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> Result:
-    """Find where f is large in `budget` evaluations; everything else as in `minimize`."""
-    return _run(f, space, budget, "maximize", method, seed, workers, executor, callback, progress)
+    """Find where f is large in `budget` evaluations; everything else as in `minimize`.
+
+    Example:
+        >>> a, b = sumbo.Int(0, 3), sumbo.Int(0, 3)
+        >>> maximize(lambda p: p["a"] - p["b"], {"a": a, "b": b}, 16, seed=0, progress=False).params
+        {'a': 3, 'b': 0}
+    """
+    return _run(f, space, budget, "maximize", method, seed, workers, executor, timeout, callback, progress)
 
 
 def _run(
@@ -105,18 +147,20 @@ def _run(
     seed: int | None,
     workers: int,
     executor: Executor | None,
+    timeout: float | None,
     callback: Callback | None,
     progress: bool,
 ) -> Result:
     budget, workers = check_count("budget", budget), check_count("workers", workers)
+    _check_timeout(timeout)
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
     by_name = isinstance(space, Space | Mapping)
     opt = Optimizer(space, method, direction, seed, budget=budget)
     stopped = False
-    with Progress(budget, enabled=progress) as bar, _Pool(executor, workers) as pool:
+    with Progress(budget, enabled=progress) as bar, closing(_place(f, workers, executor, timeout)) as place:
         try:
-            for trial in _evaluated(f, opt, budget, pool, by_name=by_name):
+            for trial in _evaluated(opt, budget, place, workers, by_name=by_name):
                 bar.update(opt.best, trial)
                 _give_up_if_hopeless(opt)
                 if callback is not None and callback(opt, trial) is True:
@@ -124,85 +168,71 @@ def _run(
                     break
         except KeyboardInterrupt:
             stopped = True
-            pool.abandon()
+        except ExecutorGoneError as error:
+            stopped = True
+            warnings.warn(f"the run ends early: the executor takes no more work ({error})", RuntimeWarning, 3)
     best = opt.best
     if best is None:
         return Result(None, None, None, opt.trials, opt, stopped)
     return Result(best.value, best.params, best.x, opt.trials, opt, stopped)
 
 
-class _Pool:
-    """Where evaluations run: here, in our own processes, replaced when they die, or in the user's executor."""
-
-    def __init__(self, executor: Executor | None, workers: int) -> None:
-        self.workers = workers
-        self.inline = executor is None and workers == 1
-        self._given = executor
-        self._own: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> "_Pool":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._own is not None:
-            self._own.shutdown(cancel_futures=True)
-
-    def submit(self, f: Objective, point: Any) -> Future[Any]:
-        if self._given is not None:
-            return self._given.submit(_call, f, point)
-        if self._own is None:
-            self._own = self._processes()
-        try:
-            return self._own.submit(_call, f, point)
-        except BrokenExecutor:  # a worker was killed, which ends its pool
-            self._own.shutdown(wait=False)
-            self._own = self._processes()
-            return self._own.submit(_call, f, point)
-
-    def _processes(self) -> ProcessPoolExecutor:
-        # An objective may itself use sumbo: workers fill the machine, so each keeps to one thread.
-        return ProcessPoolExecutor(self.workers, initializer=threads.use, initargs=(1,))
-
-    def abandon(self) -> None:
-        """Do not wait for what still runs."""
-        if self._own is not None:
-            self._own.shutdown(wait=False, cancel_futures=True)
-            self._own = None
+def _check_timeout(timeout: Any) -> None:
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and 0.0 < timeout < math.inf):
+        raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
 
 
-def _evaluated(f: Objective, opt: Optimizer, budget: int, pool: _Pool, *, by_name: bool) -> Iterator[Trial]:
-    """Trials as they finish. A worker that is free gets its next point while the others still run."""
-    if pool.inline:
-        for _ in range(budget):
-            trial = opt.ask()
-            yield _told(opt, trial, *_call(f, _argument(trial, by_name)))
-        return
-    running: dict[Future[Any], Trial] = {}
-    while len(opt.trials) < budget or running:
-        while len(running) < pool.workers and len(opt.trials) < budget:
-            trial = opt.ask()
-            running[pool.submit(f, _argument(trial, by_name))] = trial
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            trial = running.pop(future)
-            error = future.exception()
-            yield _told(opt, trial, *(future.result() if error is None else (None, _described(error))))
+def _place(f: Objective, workers: int, executor: Executor | None, timeout: float | None) -> Place:
+    """Where evaluations run: in the user's executor, in processes of our own, or, one at a time, right here."""
+    if executor is not None:
+        if not callable(getattr(executor, "submit", None)):
+            raise SettingError(
+                f"executor must be a concurrent.futures.Executor, such as ThreadPoolExecutor(8); got {executor!r}"
+            )
+        return Borrowed(executor, f, workers, timeout)
+    if workers > 1 or timeout is not None:
+        return Processes(portable(f), workers, timeout)
+    return _Here(f)
+
+
+class _Here:
+    """Evaluates in the calling thread, at once."""
+
+    def __init__(self, f: Objective) -> None:
+        self._f = f
+
+    def submit(self, argument: Any) -> "Future[Answer]":
+        future: Future[Answer] = Future()
+        future.set_result(called(self._f, argument, errors=(Exception,)))  # sys.exit() is meant for this process
+        return future
+
+    def close(self) -> None:
+        pass
+
+
+def _evaluated(opt: Optimizer, budget: int, place: Place, workers: int, *, by_name: bool) -> Iterator[Trial]:
+    """Trials as they finish. What has finished is told before the next point is asked for."""
+    ahead = Ahead(workers)
+    running: dict[Future[Answer], Trial] = {}
+    asked = 0
+    while running or asked < budget:
+        more = asked < budget and len(running) < workers + ahead.wanted
+        ended = wait(running, 0 if more else None, FIRST_COMPLETED).done
+        for future in sorted(ended, key=lambda future: running[future].number):
+            trial, answer = running.pop(future), future.result()
+            ahead.evaluated(answer.seconds)
+            yield _told(opt, trial, answer.value, answer.reason)
+        if more:
+            began = time.monotonic()
+            trial, asked = opt.ask(), asked + 1
+            ahead.suggested(time.monotonic() - began)
+            running[place.submit(_argument(trial, by_name))] = trial
 
 
 def _argument(trial: Trial, by_name: bool) -> Any:
     """What the objective is called with: its own copy, to do with as it likes."""
     return dict(trial.params) if by_name else trial.x.copy()
-
-
-def _call(f: Objective, point: Any) -> tuple[Any, str | None]:
-    """The value, or why there is none. Runs in the worker."""
-    try:
-        return f(point), None
-    except Exception as error:  # whatever the user's code raises is a failed evaluation, not the end of the search
-        return None, _described(error)
-
-
-def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _told(opt: Optimizer, trial: Trial, value: Any, reason: str | None) -> Trial:

@@ -111,6 +111,24 @@ class Sparse:
             B=self.B + np.outer(a, a),
         )
 
+    def hallucinate(self, ZT: Array) -> "Sparse":
+        """p more observations at ZT (D, p) that are what was predicted there: O(m^2 p). The mean does not change."""
+        k = kernels.cross(ZT, self.XT, self.terms)
+        A = k @ self.L_inv_U.T
+        deviations = _deviations(A, self.terms, self.noise_variance)
+        A /= deviations[:, None]
+        there = replace(
+            self,
+            points=np.hstack([self.points, ZT]),
+            y=np.append(self.y, k @ self.alpha),
+            rows=np.vstack([self.rows[: self.n], A]),
+            used=[self.n + len(A)],
+            deviations=np.append(self.deviations, deviations),
+            B=self.B + A.T @ A,
+        )
+        there.__dict__["alpha"] = self.alpha
+        return there
+
     def with_values(self, y: Array) -> "Sparse":
         return replace(self, y=y)
 

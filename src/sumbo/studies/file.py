@@ -44,7 +44,8 @@ class StudyFile:
         method: its name.
         settings: the method's settings, unchecked but for their names' being strings.
         storage: URL of the database, with paths made absolute.
-        workers: evaluations at a time.
+        workers: evaluations at a time; None for one, or as many as the executor has.
+        executor: "dask://HOST:PORT" for a cluster; None for processes of this machine.
         timeout: seconds for one evaluation; None for no limit.
         retries: how often a failed evaluation is tried again.
     """
@@ -59,7 +60,8 @@ class StudyFile:
     method: str
     settings: dict[str, Any]
     storage: str
-    workers: int
+    workers: int | None
+    executor: str | None
     timeout: float | None
     retries: int
 
@@ -105,7 +107,6 @@ class _Table:
         space = self._space(goal)
         method, settings = self._method(space)
         timeout = self._positive("timeout")
-        self._check_executor()
         return StudyFile(
             path=self._path,
             name=name,
@@ -117,7 +118,8 @@ class _Table:
             method=method,
             settings=settings,
             storage=self._storage(name),
-            workers=self._count("workers", 1, 1) or 1,
+            workers=self._count("workers", None, 1),
+            executor=self._executor(),
             timeout=timeout,
             retries=self._count("retries", 0, 0) or 0,
         )
@@ -253,13 +255,19 @@ class _Table:
             self._wrong("storage", '"sqlite:///FILE.db" or "postgresql://USER@HOST/DATABASE"', scheme, "correct it")
         return url
 
-    def _check_executor(self) -> None:
-        if "executor" in self._data:
-            given = self._text("executor", None)
-            scheme = given.partition(":")[0] + ":..." if ":" in given else given
+    def _executor(self) -> str | None:
+        if "executor" not in self._data:
+            return None
+        given = self._text("executor", None)
+        if not re.fullmatch(r"dask://[^/?#@\s]+:[0-9]{1,5}", given):
+            scheme = given.partition(":")[0] + ":..." if ":" in given else given  # what follows may hold a password
             self._wrong(
-                "executor", "no executor", scheme, "remove it, and say workers = N for processes of this machine"
+                "executor",
+                '"dask://HOST:PORT", the address of a Dask scheduler',
+                scheme,
+                "correct it; for processes of this machine, remove it and say workers = N",
             )
+        return given
 
     # --- single values ---
 

@@ -4,17 +4,22 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from sumbo.errors import ObjectiveError, SettingError
+from sumbo.errors import ObjectiveError, SettingError, StoreError
+from sumbo.executors.ahead import Ahead
+from sumbo.executors.answers import Answer, Place
+from sumbo.executors.borrowed import ExecutorGoneError
 from sumbo.studies import owners
+from sumbo.studies.evaluating import outcome as outcome_of_answer
+from sumbo.studies.evaluating import place_of
 from sumbo.studies.file import StudyFile
 from sumbo.studies.objectives import Job, Objective, Outcome, Program
 from sumbo.studies.programs import check_program
 from sumbo.studies.store import HEARTBEAT, Asked, Store
-from sumbo.studies.workers import Workers
 
 _HOPELESS = 10  # give up when so many evaluations failed alike and none has succeeded
 _TICK = 0.5  # seconds after which we look whether there is something else to do
@@ -79,8 +84,15 @@ class Stopping:
             raise KeyboardInterrupt
 
 
-def run(study: StudyFile, store: Store, budget: int, workers: int, listener: Listener) -> bool:
+def run(study: StudyFile, store: Store, budget: int, workers: int | None, listener: Listener) -> bool:
     """Evaluate until so many trials of the study are finished.
+
+    Args:
+        study: the study.
+        store: where it is kept.
+        budget: how many trials.
+        workers: evaluations at a time; None for one, or as many as the study's executor has.
+        listener: whom to tell.
 
     Returns:
         Whether it came to its end; False if it was interrupted.
@@ -88,6 +100,7 @@ def run(study: StudyFile, store: Store, budget: int, workers: int, listener: Lis
     Raises:
         ObjectiveError: the first ten evaluations all failed with the same reason.
         SettingError, StudyFileError: there is nothing to evaluate, or a program that is not there.
+        StoreError: the study's executor takes no more work.
     """
     objective = checked_objective(study)
     store.prepare()
@@ -95,10 +108,15 @@ def run(study: StudyFile, store: Store, budget: int, workers: int, listener: Lis
     loop = _Loop(study, store, budget, stopping, listener)
     with stopping.on_signals():
         try:
-            with Workers(objective, workers, study.timeout) as pool:
-                loop.go_on(pool)
+            with ExitStack() as stack:
+                place, workers, afterwards = place_of(study, objective, workers)
+                stack.callback(afterwards)
+                stack.enter_context(closing(place))
+                loop.go_on(place, workers)
         except KeyboardInterrupt:
             stopping.wanted = True
+        except ExecutorGoneError as error:
+            raise StoreError(f"executor {study.executor} takes no more work: {error}; start it and run again") from None
         finally:  # the workers have ended
             stopping.shield()
             loop.let_go()
@@ -129,19 +147,31 @@ class _Loop:
         self._stopping = stopping
         self._listener = listener
         self._running: dict[int, Asked] = {}
+        self._futures: dict[Future[Answer], Job] = {}
         self._tries: dict[int, int] = {}
         self._first_reasons: list[str | None] = []
         self._looked_after = float("-inf")
 
-    def go_on(self, pool: Workers) -> None:
+    def go_on(self, place: Place, workers: int) -> None:
+        ahead = Ahead(workers)
         while True:
             self._look_after()
-            while not self._stopping.wanted and pool.free and self._begin(pool):
-                pass
-            if not self._running:
+            if self._stopping.wanted:
+                self._take_back()
+            more = not self._stopping.wanted and len(self._futures) < workers + ahead.wanted
+            began = more and self._begin(place, ahead)
+            if not self._futures:
                 return
-            for job, outcome in pool.finished(_TICK):
-                self._end(job, outcome, pool)
+            for future in wait(self._futures, 0 if began else _TICK, FIRST_COMPLETED).done:
+                job, answer = self._futures.pop(future), future.result()
+                ahead.evaluated(answer.seconds)
+                self._end(job, outcome_of_answer(answer), place)
+
+    def _take_back(self) -> None:
+        """What was asked for ahead and has not begun."""
+        for future in [future for future in self._futures if future.cancel()]:
+            job = self._futures.pop(future)
+            self._store.release(self._running.pop(job.number))
 
     def _look_after(self) -> None:
         """Show that we live, and see who does not."""
@@ -154,25 +184,30 @@ class _Loop:
         if found:
             self._listener.say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
 
-    def _begin(self, pool: Workers) -> bool:
+    def _begin(self, place: Place, ahead: Ahead) -> bool:
         """Start a trial; False if the budget allows no more."""
         counts = self._store.counts()
         if counts.finished + counts.running >= self._budget:
             return False
+        since = time.monotonic()
         asked = self._store.ask(owners.RUN, self._budget)
         if asked is None:
             return False
+        ahead.suggested(time.monotonic() - since)
         self._running[asked.number] = asked
         self._tries[asked.number] = 1
-        pool.start(Job(self._study.name, asked.number, asked.params))
+        self._submit(place, Job(self._study.name, asked.number, asked.params))
         return True
 
-    def _end(self, job: Job, outcome: Outcome, pool: Workers) -> None:
+    def _submit(self, place: Place, job: Job) -> None:
+        self._futures[place.submit(job)] = job
+
+    def _end(self, job: Job, outcome: Outcome, place: Place) -> None:
         again = self._tries[job.number] <= self._study.retries and not self._stopping.wanted
         if outcome.reason is not None and again:
             self._tries[job.number] += 1
             self._listener.say(f"trial {job.number}: {outcome.reason}; trying again")
-            pool.start(job)
+            self._submit(place, job)
             return
         with self._stopping.shielded():
             self._store.tell(job.number, job.params, outcome)

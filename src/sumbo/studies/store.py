@@ -10,9 +10,10 @@ import secrets
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -34,6 +35,7 @@ from sumbo.parameters import Categorical, Int
 from sumbo.space import Space
 from sumbo.studies import owners, tables
 from sumbo.studies.changes import check_changes
+from sumbo.studies.damage import check_trials, reading, remedy
 from sumbo.studies.file import StudyFile
 from sumbo.studies.objectives import Outcome
 
@@ -95,23 +97,28 @@ class Store:
             StoreError: there is none, it cannot be reached, or it does not fit the file.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        with storage_errors(study):
+        with storage_errors(study), _reading(study) as place:
             _check_place(study, create)
             rdb = _opened(study.storage)
             begun = study.name in optuna.get_all_study_names(rdb)
             if not begun and not create:
-                raise StoreError(f"study {study.name!r} has no trials yet; `sumbo run` or `sumbo ask` begins it")
+                what = f"study {study.name!r} has no trials yet"
+                raise StoreError(f"{place}: {what}; `sumbo run` or `sumbo ask` begins it")
             made = optuna.create_study(
                 storage=rdb, sampler=RandomSampler(), study_name=study.name, direction=study.goal, load_if_exists=True
             )
             store = cls(study, rdb, made._storage)
-            store._check(made, write=create)
+            store._check(made, place, write=create)
             return store
 
-    def _check(self, made: optuna.Study, *, write: bool) -> None:
+    def _check(self, made: optuna.Study, place: str, *, write: bool) -> None:
+        if len(made.directions) != 1:
+            aims = f"{len(made.directions)} objectives, and sumbo optimises one"
+            raise StoreError(f"study {self.study.name!r} has {aims}; give the study file another name")
         kept = made.user_attrs.get(_STUDY)
         kept = kept if isinstance(kept, dict) else {}
         self.notes = check_changes(self.study, made.direction.name.lower(), kept.get("space"))
+        check_trials(place, self.study.space, self.trials())
         seed = self.study.seed if self.study.seed is not None else kept.get("seed")
         self.seed = seed if isinstance(seed, int) else secrets.randbelow(2**31)
         now = {"version": 1, "space": self.study.space.to_dict(), "seed": self.seed}
@@ -157,7 +164,7 @@ class Store:
         assert self._sampler is not None
         params = trial.params | trial.system_attrs.get("fixed_params", {})
         if any(name not in params for name in self._distributions):
-            study = self._optuna(self._sampler)
+            study = self.as_optuna(self._sampler)
             self._sampler.before_trial(study, trial)
             found = self._sampler.sample_relative(study, trial, self._distributions)
             for name, distribution in self._distributions.items():
@@ -169,7 +176,7 @@ class Store:
             tables.write_params(self._rdb, trial._trial_id, fresh, self._distributions)
         return {name: params[name] for name in self._distributions}
 
-    def _optuna(self, sampler: BaseSampler) -> optuna.Study:
+    def as_optuna(self, sampler: BaseSampler) -> optuna.Study:
         """A fresh one: Optuna's Study remembers trials of its own asks and tells only."""
         return optuna.Study(self.study.name, self._storage, sampler)
 
@@ -189,7 +196,7 @@ class Store:
         for key, text in ((REASON, outcome.reason), (DETAIL, outcome.detail)):
             if text:
                 self._storage.set_trial_user_attr(trial_id, key, text)
-        study = self._optuna(self._plain)
+        study = self.as_optuna(self._plain)
         if outcome.value is None:
             study.tell(number, state=TrialState.FAIL)
         else:
@@ -232,7 +239,8 @@ class Store:
 
     def recover(self) -> list[int]:
         """Let trials of dead processes be taken by others; returns their numbers."""
-        silence = tables.silent_for(self._rdb)
+        with _reading(self.study):
+            silence = tables.silent_for(self._rdb)
         found = []
         for trial in self.trials():
             owner = owner_of(trial)
@@ -330,10 +338,15 @@ def storage_errors(study: StudyFile) -> Iterator[None]:
     except (SQLAlchemyError, optuna.exceptions.OptunaError) as error:
         cause = error.__cause__ if isinstance(error, optuna.exceptions.StorageInternalError) else error
         text = " ".join(str(getattr(cause, "orig", None) or cause).split())
-        raise StoreError(f"storage {shown(study.storage)}: {_redacted(text, study.storage):.500}") from None
+        text = f"{redacted(text, study.storage):.500}{remedy(text)}"
+        raise StoreError(f"storage {shown(study.storage)}: {text}") from None
 
 
-def _redacted(text: str, url: str) -> str:
+def _reading(study: StudyFile) -> AbstractContextManager[str]:
+    return reading(f"storage {shown(study.storage)}", partial(redacted, url=study.storage))
+
+
+def redacted(text: str, url: str) -> str:
     """What a database said, without the password, should it repeat it."""
     secrets_ = [match.group(2) for pattern in (_PASSWORD, _IN_QUERY) for match in pattern.finditer(url)]
     for secret in sorted({*secrets_, *map(unquote, secrets_)} - {""}, key=len, reverse=True):
@@ -352,7 +365,7 @@ def _opened(url: str) -> optuna.storages.RDBStorage:
             time.sleep(0.2)
         except (ImportError, RuntimeError) as error:  # no driver for this database; tables of another Optuna
             advice = "pip install 'sumbo[postgresql]'" if isinstance(error, ImportError) else "see the message"
-            raise StoreError(f"storage {shown(url)}: {_redacted(str(error), url)}; {advice}") from None
+            raise StoreError(f"storage {shown(url)}: {redacted(str(error), url)}; {advice}") from None
     return tables.open_tables(url)
 
 

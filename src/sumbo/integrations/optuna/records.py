@@ -9,7 +9,7 @@ model of a thousand parameters is larger.
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,33 +47,69 @@ def read(trial: FrozenTrial, key: str, signature: str) -> Any:
 
 def last_state(trials: Sequence[FrozenTrial], own: int, signature: str, told: int) -> dict[str, Any]:
     """The state that the latest suggestion left; empty if there is none that goes with this history."""
+    return latest_state(trials, own, signature, told)[1]
+
+
+def latest_state(
+    trials: Sequence[FrozenTrial], own: int, signature: str, told: int
+) -> tuple[int | None, dict[str, Any]]:
+    """The same, with the number of the trial that has it."""
     for trial in reversed(trials):
         kept = None if trial.number == own else read(trial, STATE, signature)
         # A history that shrank, say because a range did, is not the one that was learned from.
         if kept is not None and kept["told"] <= told:
-            return dict(kept["state"])
-    return {}
+            return trial.number, dict(kept["state"])
+    return None, {}
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Trial numbers, ascending, in short: "0-12,14"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in parts)
+
+
+def from_ranges(text: str) -> list[int]:
+    """The numbers that `ranges` wrote. Raises a ValueError where it did not."""
+    pairs = [part.split("-") for part in text.split(",") if part]
+    return [number for pair in pairs for number in range(int(pair[0]), int(pair[-1]) + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A study as a method wants to see it: `Query` says what each of these is."""
+    """A study as a method wants to see it: `Query` says what most of these are.
+
+    Attributes:
+        told, running: numbers of the trials that X and `pending` are of, ascending.
+        moves: how often each of those running had moved away from another's point by then.
+    """
 
     X: Array
     y: Array
     notes: list[Any]
     pending: Array
     pending_notes: list[Any]
+    told: list[int]
+    running: list[int]
+    moves: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A trial's point in the unit cube, None if it has none; what the method noted; what it is worth as it stands."""
+    """A trial's point in the unit cube, None if it has none; what the method noted; what it is worth as it stands.
+
+    `earlier` has the points that it moved away from, because another worker had chosen the same at the same moment.
+    """
 
     trial: FrozenTrial
     point: Array | None
     note: Any
     value: float
+    earlier: list[Any]
 
 
 class Reader:
@@ -86,17 +122,51 @@ class Reader:
     def history(self, trials: Sequence[FrozenTrial], own: int, sign: float) -> History:
         """All trials but one's own. Those that are not in the present search space have no part in it."""
         places = self._places(trials, own)
-        # In the order of telling; where two are told at the same moment, or MySQL drops fractions, by number.
         told = [place for place in places if place.trial.state.is_finished()]
-        told.sort(key=lambda place: (place.trial.datetime_complete, place.trial.number))
-        running = [place for place in places if not place.trial.state.is_finished()]
+        return self._history(told, [place for place in places if not place.trial.state.is_finished()], sign)
+
+    def history_as_of(
+        self,
+        trials: Sequence[FrozenTrial],
+        told: Sequence[int],
+        running: Sequence[int],
+        moves: Sequence[int],
+        sign: float,
+    ) -> History | None:
+        """The history when these were told and those were running; None if not all of them are here now."""
+        by_number = {trial.number: trial for trial in trials}
+        if not all(number in by_number for number in (*told, *running)):
+            return None
+        told_ = [self._place(by_number[number]) for number in told]
+        running_ = [
+            self._before(self._place(by_number[number]), count) for number, count in zip(running, moves, strict=True)
+        ]
+        if any(place.point is None for place in (*told_, *running_)):
+            return None
+        if not all(place.trial.state.is_finished() for place in told_):
+            return None
+        return self._history(told_, running_, sign)
+
+    def _history(self, told: list[_Place], running: list[_Place], sign: float) -> History:
+        numbers = [place.trial.number for place in told]
+        # In the order of telling; where two are told at the same moment, or MySQL drops fractions, by number.
+        told = sorted(told, key=lambda place: (place.trial.datetime_complete, place.trial.number))
         return History(
             X=self._points(told),
             y=_values(told, sign),
             notes=[place.note for place in told],
             pending=self._points(running),
             pending_notes=[place.note for place in running],
+            told=numbers,
+            running=[place.trial.number for place in running],
+            moves=[len(place.earlier) for place in running],
         )
+
+    def _before(self, place: _Place, moves: int) -> _Place:
+        """The place when it had moved so many times."""
+        if moves >= len(place.earlier):
+            return place
+        return replace(place, point=self.translation.from_numbers(place.earlier[moves]), earlier=place.earlier[:moves])
 
     def taken(self, trials: Sequence[FrozenTrial], own: int) -> set[bytes]:
         """The bytes of the points of all trials but one's own, to tell whether a point is new."""
@@ -114,22 +184,24 @@ class Reader:
         # A finished trial does not change. Storages that hand out a new copy each time take a little longer.
         if known is not None and (known.trial is trial or known.trial == trial):
             return known
-        point, note = self._located(trial)
-        place = _Place(trial, point, note, _value(trial))
+        point, note, earlier = self._located(trial)
+        place = _Place(trial, point, note, _value(trial), earlier)
         if trial.state.is_finished():
             self._known[trial.number] = place
         return place
 
-    def _located(self, trial: FrozenTrial) -> tuple[Array | None, Any]:
+    def _located(self, trial: FrozenTrial) -> tuple[Array | None, Any, list[Any]]:
         point = self.translation.unit(trial.params)
         record = read(trial, POINT, self.translation.place)
         suggested = None if record is None else self.translation.from_numbers(record["x"])
         if suggested is None:
-            return point, None
+            return point, None, []
+        earlier = record.get("earlier", [])
         note = record["note"] if record["by"] == self.translation.signature else None
         if not self.translation.distributions.keys() <= trial.params.keys():
-            return suggested, note  # it has not asked for all of its parameters yet
-        return point, note if point is not None and np.array_equal(point, suggested) else None
+            return suggested, note, earlier  # it has not asked for all of its parameters yet
+        same = point is not None and np.array_equal(point, suggested)
+        return (point, note, earlier) if same else (point, None, [])
 
 
 def _values(places: Sequence[_Place], sign: float) -> Array:

@@ -1,6 +1,7 @@
 """The sampler: sumbo's methods behind Optuna's interface."""
 
 import threading
+import time
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -105,6 +106,7 @@ class SumboSampler(BaseSampler):
         return {} if unit is None else translation.params(unit)
 
     def _suggested(self, study: Study, trial: FrozenTrial, reader: records.Reader) -> Array | None:
+        began = time.monotonic()
         space, signature = reader.translation.space, reader.translation.signature
         trials = study.get_trials(deepcopy=False)
         history = reader.history(trials, trial.number, _sign(study))
@@ -114,15 +116,29 @@ class SumboSampler(BaseSampler):
             if any(other.state == TrialState.COMPLETE for other in trials):
                 raise
             return None  # not all parameters are known as yet
-        state = records.last_state(trials, trial.number, signature, len(history.y))
-        query = self._query(trial.number, reader.translation, history, state)
-        answer = self.method.suggest(query)
-        self._cache = answer.cache if answer.cache is not None else self._cache
+        source, state = records.latest_state(trials, trial.number, signature, len(history.y))
+        query, answer = self._asked(trial.number, reader.translation, history, state)
         if answer.state != state:
             kept = {"signature": signature, "told": len(history.y), "state": answer.state}
             records.write(study._storage, trial, records.STATE, kept)
         seen = reader.taken(trials, trial.number)
-        return self._claimed(study, trial, reader, answer, seen, query.rng)
+        # What the suggestion depends on: with it, `sumbo replay` can make it again.
+        basis: dict[str, Any] = {
+            "told": records.ranges(history.told),
+            "running": records.ranges(history.running),
+            "state": source,
+        }
+        basis["moves"] = history.moves
+        return self._claimed(study, trial, reader, answer, seen, query.rng, began, basis)
+
+    def _asked(
+        self, number: int, translation: Translation, history: records.History, state: dict[str, Any]
+    ) -> tuple[Query, Suggestion]:
+        """What the method says. A function of these and of nothing else, but for its speed."""
+        query = self._query(number, translation, history, state)
+        answer = self.method.suggest(query)
+        self._cache = answer.cache if answer.cache is not None else self._cache
+        return query, answer
 
     def _query(self, number: int, translation: Translation, history: records.History, state: dict[str, Any]) -> Query:
         return Query(
@@ -147,6 +163,8 @@ class SumboSampler(BaseSampler):
         answer: Suggestion,
         seen: set[bytes],
         rng: np.random.Generator,
+        began: float,
+        basis: dict[str, Any],
     ) -> Array:
         """A point that is this trial's alone.
 
@@ -155,17 +173,18 @@ class SumboSampler(BaseSampler):
         """
         translation, space = reader.translation, reader.translation.space
         fixed = trial.system_attrs.get("fixed_params", {})
+        earlier: list[list[float]] = []
         for _ in range(_ROUNDS):
-            _, unit = asking.unseen(space, answer.point, seen, rng)
-            if fixed:  # an enqueued trial has some of its values already
-                held = translation.unit(translation.params(unit) | fixed)
-                unit = unit if held is None else held
-            record = {"signature": translation.place, "x": translation.numbers(unit)}
-            record |= {"by": translation.signature, "note": answer.note}
+            unit = new_point(translation, answer.point, seen, rng, fixed)
+            record: dict[str, Any] = {"signature": translation.place, "x": translation.numbers(unit)}
+            seconds = round(time.monotonic() - began, 4)  # for whoever asks where the time went
+            record |= {"by": translation.signature, "note": answer.note, "seconds": seconds, "basis": basis}
+            record["earlier"] = list(earlier)
             records.write(study._storage, trial, records.POINT, record)
             seen = reader.taken(study.get_trials(deepcopy=False), trial.number)
             if unit.tobytes() not in seen or (space.size is not None and len(seen) >= space.size):
                 break
+            earlier.append(record["x"])
         return unit
 
     # --- the others --------------------------------------------------------------------------------------------
@@ -190,6 +209,15 @@ class SumboSampler(BaseSampler):
         """Let the independent sampler take note."""
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+
+
+def new_point(
+    translation: Translation, point: Array, seen: set[bytes], rng: np.random.Generator, fixed: dict[str, Any]
+) -> Array:
+    """The suggestion as a point that nobody had before; an enqueued trial has some of its values already."""
+    _, unit = asking.unseen(translation.space, point, seen, rng)
+    held = translation.unit(translation.params(unit) | fixed) if fixed else None
+    return unit if held is None else held
 
 
 def _sign(study: Study) -> float:

@@ -1,0 +1,1 @@
+"""Where evaluations run: processes of our own, or any executor of the user's."""

@@ -1,0 +1,86 @@
+"""Evaluations in a real Dask cluster of worker processes, one of which is killed."""
+
+import os
+import signal
+import time
+
+import pytest
+from studies import call, until, write_study
+
+from sumbo import minimize, replay
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install 'sumbo[dask]')")
+
+pytestmark = [
+    pytest.mark.filterwarnings("default:::distributed"),  # what Dask says of itself is not ours to answer for
+    pytest.mark.filterwarnings("default:::dask"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as made:
+        yield made
+
+
+def slow_bowl(x):
+    time.sleep(0.15)
+    if x[0] > 0.9:
+        raise ValueError("too far right")
+    return float(((x - 0.3) ** 2).sum())
+
+
+def test_a_run_outlives_a_killed_dask_worker(cluster):
+    killed = []
+
+    def kill_one(opt, trial):
+        if not killed:
+            pids = client.run(os.getpid)
+            killed.append(next(iter(pids.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with distributed.Client(cluster) as client, client.get_executor() as executor:
+        result = minimize(
+            slow_bowl, [(0, 1)] * 3, 16, seed=0, executor=executor, workers=2, callback=kill_one, progress=False
+        )
+        until(lambda: len(client.run(os.getpid)) == 2, 60)  # Dask starts another
+    assert killed
+    assert len(result.trials) == 16
+    for trial in result.trials:
+        assert trial.reason == ("ValueError: too far right" if trial.x[0] > 0.9 else None)
+    assert replay(result.optimizer).exact
+
+
+def test_a_study_in_a_dask_cluster(cluster, tmp_path):
+    (tmp_path / "dasked.py").write_text("import os\ndef f(p):\n    return p['a'] + p['n'] + 0.0 * os.getpid()\n")
+    address = cluster.scheduler_address.replace("tcp://", "dask://")
+    path = write_study(tmp_path, f'objective = "dasked:f"\nbudget = 12\nexecutor = "{address}"')
+    answer = call("run", path)
+    assert answer["counts"]["done"] == 12
+    assert all(t["value"] == t["params"]["a"] + t["params"]["n"] for t in call("export", path)["trials"])
+    assert call("replay", path)["exact"]
+
+
+def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("sumbo.studies.evaluating._REACH", 1.0)
+    from sumbo.errors import StudyFileError
+    from sumbo.studies.evaluating import place_of
+    from sumbo.studies.file import load
+
+    study = load(write_study(tmp_path, 'objective = "m:f"\nexecutor = "dask://127.0.0.1:1"'))
+    with pytest.raises(StudyFileError, match=r"no Dask scheduler answers at dask://127.0.0.1:1 .*start it"):
+        place_of(study, study.objective, None)
+
+
+def test_a_cluster_without_workers(tmp_path):
+    from sumbo.errors import StudyFileError
+    from sumbo.studies.evaluating import place_of
+    from sumbo.studies.file import load
+
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty:
+        address = empty.scheduler_address.replace("tcp://", "dask://")
+        study = load(write_study(tmp_path, f'objective = "m:f"\nexecutor = "{address}"'))
+        with pytest.raises(StudyFileError, match="has no workers yet; say workers = N"):
+            place_of(study, study.objective, None)

@@ -1,0 +1,137 @@
+"""Suggestions made again from the record, of an optimizer and of a stored study."""
+
+import json
+import sqlite3
+
+import pytest
+from studies import call, write_study
+
+import sumbo
+from sumbo import Optimizer, replay
+from sumbo.errors import StateError
+from sumbo.integrations.optuna.records import from_ranges, ranges
+
+SPACE = {"a": sumbo.Float(0, 1), "n": sumbo.Int(1, 5), "c": sumbo.Categorical(["u", "v"])}
+
+
+def value(trial):
+    return trial.params["a"] + trial.params["n"] + (trial.params["c"] == "u")
+
+
+def disorderly(method="auto", seed=1):
+    """Asked and told out of order, with failures, points of one's own, and some that still run."""
+    opt = Optimizer(SPACE, method, seed=seed)
+    opt.observe({"a": 0.5, "n": 3, "c": "u"}, 4.5)
+    waiting = opt.ask(4)
+    for i in range(18):
+        trial = waiting.pop((5 * i) % len(waiting))
+        if i % 5 == 3:
+            opt.tell(trial, failed=True, reason="no mesh")
+        else:
+            opt.tell(trial, value(trial))
+        if i == 9:
+            opt.observe({"a": 0.1, "n": 1, "c": "v"}, failed=True)
+        waiting.append(opt.ask())
+    return opt
+
+
+@pytest.mark.parametrize("method", ["auto", "add-gp-ucb", "gp-ei", "cyclic-groups", "rembo", "random"])
+def test_an_optimizer_is_replayed_to_the_last_bit(method):
+    opt = disorderly(method)
+    for source in (opt, Optimizer.from_dict(json.loads(json.dumps(opt.to_dict())))):
+        found = replay(source)
+        assert (found.suggestions, found.agreed, found.others, found.first) == (22, 22, 2, None)
+
+
+def test_the_order_of_tells_is_what_makes_the_difference():
+    """The record is needed: with the same values told in another order the search is another one."""
+    data = disorderly().to_dict()
+    for entry in data["trials"]:
+        entry["seen"] = None if entry["seen"] is None else max(entry["seen"] - 2, 0)
+    found = replay(Optimizer.from_dict(data))
+    assert not found.exact
+    assert found.first.number > 1
+    assert found.first.recorded != found.first.recomputed
+
+
+def test_a_changed_value_shows_from_the_next_suggestion_on():
+    data = disorderly().to_dict()
+    number = data["told"][12]
+    data["trials"][number]["value"] = -100.0 if data["trials"][number]["state"] == "done" else None
+    changed = replay(Optimizer.from_dict(data))
+    assert not changed.exact
+    assert data["trials"][changed.first.number]["seen"] >= 13
+    assert changed.agreed >= changed.first.number - 2
+
+
+def test_states_without_a_record_are_refused():
+    data = disorderly("random").to_dict()
+    for entry in data["trials"]:
+        del entry["seen"]
+    with pytest.raises(StateError, match=r"no suggestions are on record.*version 0.1.0"):
+        replay(Optimizer.from_dict(data))
+
+
+@pytest.mark.parametrize("seen", [-1, 1.5, "3", True])
+def test_records_are_checked(seen):
+    data = disorderly("random").to_dict()
+    data["trials"][3]["seen"] = seen
+    with pytest.raises(StateError, match="trial 3: seen must be a whole number"):
+        Optimizer.from_dict(data)
+
+
+@pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")])
+def test_trial_numbers_in_short(numbers, text):
+    assert ranges(numbers) == text
+    assert from_ranges(text) == numbers
+
+
+# --- stored studies -----------------------------------------------------------------------------------------
+
+OBJECTIVE = """
+import random, time
+
+def f(p):
+    time.sleep(0.1 * random.random())
+    if p["a"] > 1.9:
+        raise ValueError("no mesh")
+    return p["a"] + p["n"] + len(p["c"])
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replay")
+    (folder / "model.py").write_text(OBJECTIVE)
+    path = write_study(folder, 'objective = "model:f"\nbudget = 20\nworkers = 3', method='"auto"')
+    call("run", path)
+    call("ask", path, "-n", "2")
+    call("run", path, "--budget", "24")
+    return path
+
+
+def test_a_stored_study_is_replayed_to_the_last_bit(stored):
+    found = call("replay", stored)
+    assert (found["suggestions"], found["agreed"], found["others"], found["exact"]) == (26, 26, 0, True)
+
+
+def test_a_stored_study_that_was_tampered_with_differs(stored, tmp_path):
+    for suffix in ("", "-wal", "-shm"):
+        source = stored.with_name(f"study.db{suffix}")
+        if source.exists():
+            (tmp_path / source.name).write_bytes(source.read_bytes())
+    path = tmp_path / "study.toml"
+    path.write_text(stored.read_text())
+    with sqlite3.connect(tmp_path / "study.db") as connection:
+        connection.execute("UPDATE trial_values SET value = value - 50 WHERE trial_id = 3")
+    found = call("replay", path, code=1)
+    assert 10 <= found["first"]["number"] <= 14
+    assert 10 <= found["agreed"] < 26
+
+
+def test_a_study_without_a_record_is_said_so(tmp_path):
+    path = write_study(tmp_path)
+    table = tmp_path / "own.csv"
+    table.write_text("a,n,c,value to minimize\n0.5,3,plain,1.5\n")
+    call("tell", path, table)
+    assert "no suggestion that can be made again" in call("replay", path, code=1)["error"]
