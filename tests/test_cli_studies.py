@@ -190,7 +190,7 @@ source /dev/stdin <<'SCRIPT'
 %s
 SCRIPT
 complete_() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sumbo; echo "${COMPREPLY[@]}"; }
-complete_ sumbo r
+complete_ sumbo ru
 complete_ sumbo run --b
 complete_ sumbo run st
 complete_ sumbo completion f

@@ -35,3 +35,10 @@ def test_optuna(run, tmp_path):
 
 def test_sklearn(run):
     assert run("sklearn.md")["search"].best_score_ > 0.97
+
+
+def test_report(run, tmp_path):
+    names = run("report.md")
+    for page in ("report.html", "study.html"):
+        assert (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert names["view"].best.value == names["result"].value

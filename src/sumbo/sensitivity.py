@@ -108,7 +108,7 @@ class _Component:
     def values(self, columns: Sequence[int]) -> Array:
         """(1 + S, N), with these columns, all of this component, from W."""
         r2 = self.r2 + sum(self._distances(i, self.W) - self._distances(i, self.Z) for i in columns)
-        values = (_phi(r2, self.terms) @ self.V).T
+        values = (radial(r2, self.terms) @ self.V).T
         for p, angle in enumerate(self.angles):
             prior, moved = self._prior(p), angle.copy()
             for i in columns:
@@ -130,7 +130,7 @@ def _swapped(components: Sequence[_Component]) -> list[_Component]:
     return [component.swapped() for component in components]
 
 
-def _phi(r2: Array, terms: Terms) -> Array:
+def radial(r2: Array, terms: Terms) -> Array:
     """The kernel of one group at squared scaled distances: that of one dimension, at points so far from the origin."""
     line = Terms(np.zeros(1, np.int64), np.array([0, 1]), np.ones(1), terms.s2, np.zeros(1, bool), terms.family)
     # Differences of large numbers may fall below zero by rounding.

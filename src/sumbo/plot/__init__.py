@@ -1,0 +1,24 @@
+"""Figures of a study, for notebooks: every function takes a study and returns a plotly figure.
+
+A study is what `minimize` and `maximize` return, an `Optimizer`, or what `sumbo.report.from_optuna` returns. Where
+several figures are wanted of a large study, make one view for all: `view = sumbo.report.view(result)`.
+"""
+
+from sumbo.plot.components import component
+from sumbo.plot.search import compare, times, trials
+from sumbo.plot.structure import group_shares, interaction_graph, interaction_matrix, shares
+from sumbo.plot.trust import calibration, hyperparameters, predictions
+
+__all__ = [
+    "calibration",
+    "compare",
+    "component",
+    "group_shares",
+    "hyperparameters",
+    "interaction_graph",
+    "interaction_matrix",
+    "predictions",
+    "shares",
+    "times",
+    "trials",
+]

@@ -1,0 +1,104 @@
+"""Studies that a report must get right, each made in a moment."""
+
+import numpy as np
+
+import sumbo
+from sumbo.views.view import View
+
+HOSTILE = (
+    "</script><script>window.hacked = 1</script>",
+    "<img src=x onerror='window.hacked = 2'>",
+    '"><svg onload="window.hacked = 3">',
+    '<a href="javascript:window.hacked=4">click</a>',
+    "%{x} $\\alpha$ \u2028\u202e\x07 <b>bold</b>",
+    "2020-01-01",
+)
+
+
+def evaluated(space, f, n, *, method="auto", direction="minimize", pending=0):
+    """An optimizer that saw n random points of the space, the same every time; None from f is a failure."""
+    opt = sumbo.Optimizer(space, method, direction, seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        params = opt.space.from_unit(rng.random(opt.space.dim))
+        value = f(params)
+        if value is None:
+            opt.observe(params, failed=True, reason="it melted")
+        else:
+            opt.observe(params, float(value))
+    for _ in range(pending):
+        opt.ask()
+    return opt
+
+
+def ordinary():
+    """A map, a slice with sliders, a curve, categories, whole numbers, a log scale, failures, two trials running."""
+    space = {
+        "lr": sumbo.Float(1e-5, 1e-1, log=True),
+        "batch": sumbo.Int(8, 512, log=True),
+        "act": sumbo.Categorical(["relu", "gelu", "tanh"]),
+        "dropout": sumbo.Float(0.0, 0.5),
+        "u": sumbo.Float(0, 1),
+        "v": sumbo.Int(1, 5),
+        "w": sumbo.Float(-1, 1),
+    }
+
+    def f(p):
+        if p["lr"] > 0.05:
+            return None
+        off = np.log10(p["lr"]) + 3 - 0.8 * (np.log2(p["batch"]) - 6)
+        act = {"relu": 0.6, "gelu": 0.0, "tanh": 1.2}[p["act"]]
+        return off**2 / 4 + act + 6 * (p["dropout"] - 0.2) ** 2 + p["u"] * p["v"] * p["w"]
+
+    method = sumbo.Auto(groups=[("lr", "batch"), ("u", "v", "w")])
+    return evaluated(space, f, 60, method=method, pending=2)
+
+
+def empty():
+    return evaluated([(0, 1)] * 2, lambda p: 0.0, 0)
+
+
+def one_trial():
+    return evaluated([(0, 1)] * 2, lambda p: 1.5, 1)
+
+
+def all_failed():
+    return evaluated([(0, 1)] * 2, lambda p: None, 12)
+
+
+def many_trials():
+    return evaluated([(0, 1)] * 3, lambda p: None if p["x0"] > 0.9 else p["x0"] + p["x1"] ** 2, 2000, method="random")
+
+
+def many_parameters():
+    return evaluated(
+        [(0, 1)] * 200, lambda p: p["x0"] + p["x1"] * p["x2"], 40, method=sumbo.Auto(groups=[("x1", "x2")])
+    )
+
+
+def constant():
+    return evaluated([(0, 1)] * 2, lambda p: 7.0, 12)
+
+
+def categories():
+    space = {"a": sumbo.Categorical(["x", "y"]), "b": sumbo.Categorical([1, 2.5, None, "1"])}
+    return evaluated(space, lambda p: (p["a"] == "x") + (p["b"] == 2.5), 14)
+
+
+def hostile():
+    """Names, categories and reasons that would be code, links or markup if anything took them for that."""
+    space = {name: sumbo.Float(0, 1) for name in HOSTILE[:5]} | {HOSTILE[5]: sumbo.Categorical(list(HOSTILE))}
+    opt = evaluated(space, lambda p: sum(p[n] * (k + 1) for k, n in enumerate(HOSTILE[:5])), 16)
+    opt.observe(opt.space.from_unit(np.full(6, 0.5)), failed=True, reason=HOSTILE[1])
+    return opt
+
+
+CASES = {
+    f.__name__: f
+    for f in (ordinary, empty, one_trial, all_failed, many_trials, many_parameters, constant, categories, hostile)
+}
+
+
+def view_of_case(name):
+    """The case as a report sees it; the hostile one has a hostile name, too."""
+    return View.of_optimizer(CASES[name](), HOSTILE[0] if name == "hostile" else name)

@@ -1,0 +1,168 @@
+"""The figures, one by one: they are plotly figures, and they show what the study says."""
+
+import builtins
+import subprocess
+import sys
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from reports import all_failed, empty, evaluated, ordinary
+
+import sumbo
+from sumbo import plot
+from sumbo.errors import DataError, MissingPackageError, NotFittedError, SettingError
+from sumbo.plot.style import label
+
+EVERYWHERE = ("trials", "times")
+LEARNED = (
+    "interaction_graph",
+    "interaction_matrix",
+    "shares",
+    "group_shares",
+    "predictions",
+    "calibration",
+    "hyperparameters",
+)
+
+
+@pytest.fixture(scope="module")
+def view():
+    return sumbo.report.view(ordinary())
+
+
+def named(figure, name):
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+@pytest.mark.parametrize("name", [*EVERYWHERE, *LEARNED])
+def test_figures_are_plotlys(view, name):
+    assert isinstance(getattr(plot, name)(view), go.Figure)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_figures_that_need_values_say_so(name):
+    with pytest.raises(NotFittedError, match="at least 10 are needed"):
+        getattr(plot, name)(all_failed())
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_study_without_trials_has_figures_all_the_same(name):
+    assert isinstance(getattr(plot, name)(empty()), go.Figure)
+
+
+def test_trials_are_all_there(view):
+    figure = plot.trials(view)
+    done = {row.number: row.value for row in view.in_state("done")}
+    shown = named(figure, "trial")
+    beyond = [trace for trace in figure.data if trace.name == "beyond the axis"]
+    assert len(shown.x) + sum(len(trace.x) for trace in beyond) == len(done)
+    assert all(done[n] == y for n, y in zip(shown.x, shown.y, strict=True))
+    assert len(named(figure, "failed").x) == len(view.in_state("failed")) > 0
+    assert list(named(figure, "running or waiting").x) == [60, 61]
+    best = named(figure, "best so far")
+    assert best.y[-1] == view.best.value
+    assert (np.diff(best.y) <= 0).all()
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_terrible_values_do_not_flatten_the_others(direction):
+    sign = 1 if direction == "minimize" else -1
+    opt = evaluated([(0, 1)], lambda p: sign * (1e9 if p["x0"] > 0.98 else p["x0"]), 100, direction=direction)
+    figure = plot.trials(opt)
+    low, high = figure.layout.yaxis.range
+    assert high - low < 20
+    assert len(named(figure, "beyond the axis").x) == sum(abs(t.value) > 1e6 for t in opt.trials)
+    assert named(figure, "best so far").y[-1] == opt.best.value
+
+
+def test_matrix_and_graph_show_the_probabilities(view):
+    matrix = plot.interaction_matrix(view).data[0]
+    names = list(view.space.names)
+    for row in view.interactions:
+        assert matrix.z[names.index(row.first)][names.index(row.second)] == row.probability
+    texts = [text for trace in plot.interaction_graph(view).data if trace.mode == "text" for text in trace.text]
+    assert texts == ["1.00"] * 4  # lr with batch, and u, v, w with each other
+
+
+def test_shares_are_those_of_the_table(view):
+    bars = plot.shares(view).data[0]
+    assert list(bars.x) == [row.share for row in view.importance.parameters][: len(bars.x)]
+    groups = plot.group_shares(view).data[0]
+    assert sum(groups.x) == pytest.approx(1.0, abs=0.01)
+
+
+def test_components_of_each_size(view):
+    curve = plot.component(view, "dropout")
+    assert curve.layout.xaxis.title.text == "dropout"
+    surface = plot.component(view, ["batch", "lr"])
+    assert surface.data[0].type == "heatmap"
+    assert surface.layout.xaxis.type == "log"
+    assert surface.layout.yaxis.type == "log"
+    # 8 to 512 on the axis, not 0 to 1, and not beyond
+    assert (min(surface.data[0].y), max(surface.data[0].y)) == (8, 512)
+    slice_ = plot.component(view, ("u", "v", "w"))
+    assert slice_.layout.xaxis.title.text == "u"
+    categories = plot.component(view, "act")
+    assert list(categories.layout.xaxis.ticktext) == ["relu", "gelu", "tanh"]
+    # tanh costs 1.2 more than gelu
+    points = categories.data[-1].y
+    assert points[2] - points[1] == pytest.approx(1.2, abs=0.5)
+
+
+def test_components_that_are_none_are_refused(view):
+    with pytest.raises(DataError, match="the groups are lr, batch; u, v, w; act; dropout"):
+        plot.component(view, ["lr", "act"])
+
+
+def test_results_optimizers_and_views_are_studies_and_others_are_not(view):
+    result = sumbo.minimize(lambda x: float(x[0]), [(0, 1)], 3, seed=0, progress=False)
+    for study in (result, result.optimizer, sumbo.report.view(result)):
+        assert len(named(plot.trials(study), "trial").x) == 3
+    with pytest.raises(SettingError, match="got list"):
+        plot.trials([1, 2])
+
+
+def test_studies_are_compared():
+    figure = plot.compare([ordinary(), all_failed()])
+    assert len(figure.data) == 2
+    assert len(figure.data[1].x) == 0
+
+
+def test_predictions_are_of_trials_with_a_value(view):
+    dots = named(plot.predictions(view), "trials")
+    assert len(dots.x) == len(view.in_state("done"))
+    assert sorted(dots.y) == pytest.approx(sorted(row.value for row in view.in_state("done")))
+
+
+def test_labels_are_shown_as_they_are_written():
+    assert label("<b>x</b> & $y$") == "&lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36;"
+    assert label("a\nb\u202ec") == "a b\N{REPLACEMENT CHARACTER}c"
+    assert label("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_without_plotly_the_error_says_what_to_install(monkeypatch, view, tmp_path):
+    real = builtins.__import__
+
+    def missing(name, *rest, **more):
+        if name.startswith("plotly"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingPackageError, match=r"pip install 'sumbo\[plot\]'"):
+        plot.trials(view)
+    with pytest.raises(MissingPackageError, match=r"pip install 'sumbo\[plot\]'"):
+        sumbo.report.write(view, tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_figures_travel_as_small_numbers(view):
+    """Arrays go into JSON as base64, which is what keeps pages small."""
+    data = plot.trials(view).to_json()
+    assert "bdata" in data
+
+
+@pytest.mark.parametrize("names", ["plot, sumbo.report", "report, sumbo.plot"])
+def test_either_can_be_imported_first(names):
+    subprocess.run([sys.executable, "-c", f"import sumbo; sumbo.{names}"], check=True)
