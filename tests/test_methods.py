@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_run(method, problem):
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "direct"])
 def test_another_seed_gives_another_run(method):
     a, b = (np.array([t.x for t in played(method, "ackley-2", seed=seed, n=5)]) for seed in (1, 2))
-    assert not np.isclose(a, b).all(axis=1).any()
+    assert not np.isclose(a, b).all(axis=1)[1:].any()  # some begin in the middle, whatever the seed
 
 
 def test_direct_needs_no_seed():
@@ -496,9 +496,10 @@ def test_random_is_uniform():
 def test_auto_fills_the_space_first():
     opt = Optimizer([(0.0, 1.0)] * 3, Auto(), seed=0)
     X = np.array([trial.x for trial in opt.ask(8)])
-    inner = (X - 0.2) / 0.6  # clear of the faces
-    for i in range(3):  # a Sobol sequence: one point in each eighth
-        assert sorted((inner[:, i] * 8).astype(int).tolist()) == list(range(8))
+    assert X[0].tolist() == [0.5, 0.5, 0.5]
+    inner = (X[1:] - 0.2) / 0.6  # clear of the faces
+    for i in range(3):  # a Sobol sequence: at most one point in each eighth
+        assert len({*(inner[:, i] * 8).astype(int).tolist()} & {*range(8)}) == 7
 
 
 def test_auto_begins_with_any_category_and_leaves_the_middle_when_all_fails():

@@ -58,6 +58,7 @@ class AddGPUCB(Method):
         acquisition: "ucb" for the paper's, group by group; "joint-ucb" and "log-ei" for the exact upper confidence
             bound and log expected improvement of the sum, climbed from the paper's point and others; "thompson" for
             the top of a function drawn from the posterior, which splits by group exactly.
+        direct_evaluations: of maximiser "direct", shared by the groups; None for 90% of min(5000, 100 D).
     """
 
     group_size: int = 6
@@ -75,6 +76,7 @@ class AddGPUCB(Method):
     together: Named = ()
     apart: Named = ()
     acquisition: str = "ucb"
+    direct_evaluations: int | None = None
 
     name: ClassVar[str] = "add-gp-ucb"
 
@@ -89,8 +91,9 @@ class AddGPUCB(Method):
         for name in ("group_size", "n_init", "n_cyc"):
             check_count(name, getattr(self, name))
         check_count("explore_until", self.explore_until, 0)
-        if self.trials is not None:
-            check_count("trials", self.trials)
+        for name in ("trials", "direct_evaluations"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
         check_beta(self.beta)
         check_delta(self.delta)
 
@@ -126,7 +129,8 @@ class AddGPUCB(Method):
 
     def _argmax(self, gp: AdditiveGP, bound: Acquisition, query: Query) -> Array:
         if self.maximiser == "direct":
-            return maximise_groups_by_direct(gp, bound, query, int(0.9 * direct_budget(query.D)))
+            budget = self.direct_evaluations or int(0.9 * direct_budget(query.D))
+            return maximise_groups_by_direct(gp, bound, query, budget)
         return maximise_groups(gp, bound, query)
 
     def _learning(self, space: Space) -> Learning:

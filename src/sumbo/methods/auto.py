@@ -118,7 +118,8 @@ def space_filling(query: Query, share: float) -> Array:
 
     Few points in many dimensions say most about the whole when they stay clear of its faces: nearly all of a uniform
     sample is close to some of them, where values are extreme and far from each other. The search goes to the faces by
-    itself where the model points there. Categories have no middle and are drawn from all.
+    itself where the model points there. The very first point is the middle: ranges are often drawn around what is known
+    to work, and nowhere else may anything work at all. Categories have no middle and are drawn from all.
     """
     from scipy.stats import qmc  # half a second to import, and used for the first few points only
 
@@ -126,4 +127,5 @@ def space_filling(query: Query, share: float) -> Array:
     if query.number:  # SciPy does not take 0
         sequence.fast_forward(query.number)
     point = sequence.random(1)[0]
+    share = share if query.taken else 0.0
     return query.space.snap(np.where(query.space.nominal, point, 0.5 + share * (point - 0.5)))

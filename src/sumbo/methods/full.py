@@ -23,6 +23,7 @@ class FullModelMethod(Method):
     maximiser: str = "gradient"
     fit: FitSettings = FitSettings()
     explore_until: int = 0
+    direct_evaluations: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("maximiser", self.maximiser, ("gradient", "direct"))
@@ -30,6 +31,8 @@ class FullModelMethod(Method):
         for name in ("n_init", "n_cyc"):
             check_count(name, getattr(self, name))
         check_count("explore_until", self.explore_until, 0)
+        if self.direct_evaluations is not None:
+            check_count("direct_evaluations", self.direct_evaluations)
 
     @abstractmethod
     def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:
@@ -42,7 +45,8 @@ class FullModelMethod(Method):
         gp = with_pending(model, query)
         acquisition = self.acquisition(gp, query)
         if self.maximiser == "direct":
-            point = maximise_joint_by_direct(gp, acquisition, query, direct_budget(query.D))
+            budget = self.direct_evaluations or direct_budget(query.D)
+            point = maximise_joint_by_direct(gp, acquisition, query, budget)
         else:
             point = maximise_joint(gp, acquisition, query, incumbents(model, 2))
         return Suggestion(point, state, model)

