@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check bench regret scaling structure format table figure clean
+.PHONY: demo test check bench regret scaling structure parallel format table figure clean paper fuzz coverage audit
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -35,12 +35,31 @@ scaling: $(STAMP)         ## seconds and memory against observations and paramet
 structure: $(STAMP)       ## how well groups are recovered
 	$(BIN)/python benchmarks/structure.py --out docs/structure.jsonl --markdown docs/structure_table.md
 
+parallel: $(STAMP)        ## waiting, regret and speed with many workers (an hour; goes on where it stopped)
+	$(BIN)/python benchmarks/parallel.py
+
+fuzz: $(STAMP)            ## hard spaces, histories and values: over 20,000 of them (half an hour; goes on where it stopped)
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.long
+
+coverage: $(STAMP)        ## which lines and branches of src/ the tests reach, processes they start included
+	rm -f .coverage .coverage.*
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing --fail-under 95
+
+audit: $(STAMP)           ## known holes in the packages that are installed
+	$(BIN)/python tests/audit.py
+
 format: $(STAMP)          ## make `ruff` happy
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 table: $(STAMP)           ## the README's table (about half an hour; goes on where it stopped)
 	$(BIN)/python benchmarks/paper_table.py --out docs/paper_table.jsonl --markdown docs/paper_table.md
+
+paper: $(STAMP)           ## docs/paper.md: the paper's experiments (hours; goes on where it stopped)
+	$(BIN)/sumbo reproduce all --full --runs 10 --budget 200 --configuration 10,3,3 --configuration 24,6,4 \
+		--configuration 24,11,2 --configuration 40,5,8 --out docs
 
 figure: $(STAMP)          ## the README's figure
 	$(BIN)/python benchmarks/figure.py docs/figure.svg

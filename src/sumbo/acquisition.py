@@ -11,6 +11,7 @@ An acquisition turns posterior moments into a value and its partial derivatives 
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -97,7 +98,8 @@ def check_beta(beta: str | float) -> None:
     if isinstance(beta, str):
         valid = beta in ("practical", "theorem")
     else:
-        valid = isinstance(beta, numbers.Real) and math.isfinite(beta) and beta >= 0.0
+        # Compared, not converted: an integer of 400 digits is no float.
+        valid = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
     if not valid:
         raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
 

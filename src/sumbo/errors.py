@@ -2,7 +2,15 @@
 
 
 class SumboError(Exception):
-    """Base of every error that sumbo raises on purpose."""
+    """Base of every error that sumbo raises on purpose.
+
+    Example:
+        >>> try:
+        ...     sumbo.Float(1, 0)
+        ... except sumbo.SumboError as error:
+        ...     print(error)
+        Float(1, 0): low must not be above high; swap them
+    """
 
 
 class SpaceError(SumboError, ValueError):

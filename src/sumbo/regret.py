@@ -7,6 +7,11 @@
 
 Values better than the stated optimum give negative regret. That is left as it is: clipping it would hide
 a wrong optimum. A value that is not finite (NaN, infinite, or None in a list) is a failed evaluation.
+
+    >>> simple_regret([3.0, None, 1.5], 1.0, direction="minimize").tolist()
+    [2.0, 2.0, 0.5]
+    >>> cumulative_regret([3.0, 2.0, 1.5], 1.0, direction="minimize").tolist()
+    [2.0, 3.0, 3.5]
 """
 
 import math

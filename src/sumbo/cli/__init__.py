@@ -4,7 +4,9 @@ Exit codes: 0 done; 1 it cannot be done, and why is on standard error; 2 the arg
 fails wherever it is evaluated; 130 interrupted.
 """
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from sumbo.cli import commands  # what a command needs it imports itself, so that `--help` answers at once
 
-        return commands.COMMANDS[options.command](options)
+        code = commands.COMMANDS[options.command](options)
+        sys.stdout.flush()  # here, where it can be said that the disk is full
+        return code
     except SumboError as error:
         code = 3 if isinstance(error, ObjectiveError) else 1
         sys.stderr.write(f"sumbo: {error}\n")
@@ -32,3 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `sumbo export ... | head`
         sys.stderr.close()
         return 1
+    except OSError as error:  # standard output on a full disk, above all
+        place = error.filename or "standard output"
+        sys.stderr.write(f"sumbo: {place}: {error.strerror or error}; free some space, or write elsewhere\n")
+        _give_up_output()
+        return 1
+
+
+def _give_up_output() -> None:
+    """What is left in the buffer goes nowhere: Python would try again at its end, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -125,7 +125,7 @@ def best(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.looking import overview
+    from sumbo.cli.looking import learned, show_overview
     from sumbo.studies.file import load
     from sumbo.studies.store import Store, storage_errors
 
@@ -134,7 +134,10 @@ def show(options: argparse.Namespace) -> int:
         store = Store.open(study, create=False)
         trials = store.trials()
         data = _summary(store) | {"trials": [_record(store, trial) for trial in trials[-options.n :]]}
-        _answer(options, data, lambda: sys.stdout.write(overview(store, options.n)))
+        found = learned(store) if options.learned else None
+        if found is not None:
+            data["learned"] = found.as_dict()
+        _answer(options, data, lambda: show_overview(store, options.n, found))
     return 0
 
 
@@ -158,6 +161,35 @@ def export(options: argparse.Namespace) -> int:
     text = f"{len(records)} trials in {target}\n"
     _answer(options, {"trials": len(records), "out": str(target)}, lambda: sys.stdout.write(text))
     return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page that shows what was learned."""
+    from sumbo.cli import reporting
+
+    made = reporting.report(options)
+    _answer(options, made, lambda: sys.stdout.write(f"{made['trials']} trials in {made['out']}\n"))
+    return 0
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Do the paper's experiments again."""
+    from sumbo.cli import reproducing
+
+    return reproducing.reproduce(options)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Make the suggestions of a study again."""
+    from sumbo.studies.file import load
+    from sumbo.studies.replaying import in_words, replayed
+    from sumbo.studies.store import Store, storage_errors
+
+    study = load(options.study)
+    with storage_errors(study):
+        found = replayed(Store.open(study, create=False))
+    _answer(options, asdict(found) | {"exact": found.exact}, lambda: sys.stdout.write(in_words(found)))
+    return 0 if found.exact else 1
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -188,7 +220,8 @@ def completion(options: argparse.Namespace) -> int:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    command.__name__: command for command in (run, ask, tell, best, show, export, demo, completion)
+    command.__name__: command
+    for command in (run, ask, tell, best, show, export, report, replay, reproduce, demo, completion)
 }
 
 

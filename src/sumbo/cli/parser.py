@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     _ask(commands)
     _tell(commands)
     _looking(commands)
+    _reproduce(commands)
     _others(commands)
     return parser
 
@@ -134,10 +135,13 @@ def _looking(commands: Commands) -> None:
         "show",
         "how the study stands",
         "Show how many trials are done, failed, running and open, why trials failed, and the last few.",
-        "  sumbo show wing.toml\n  sumbo show wing.toml -n 50",
+        "  sumbo show wing.toml\n  sumbo show wing.toml -n 50\n  sumbo show wing.toml --learned",
     )
     _study(show)
     show.add_argument("-n", type=_count, metavar="N", default=10, help="how many of the last trials (default 10)")
+    show.add_argument(
+        "--learned", action="store_true", help="what interacts and what matters, too (takes some seconds)"
+    )
     export = _command(
         commands,
         "export",
@@ -147,9 +151,66 @@ def _looking(commands: Commands) -> None:
     )
     _study(export)
     export.add_argument("--out", metavar="FILE", help="where to (default: standard output, as CSV)")
+    report = _command(
+        commands,
+        "report",
+        "a page that shows what the search learned",
+        "Write one HTML page that needs nothing else: the search, which parameters interact, what each does, and how\n"
+        "far to trust that. Several studies are compared. With --storage, studies of any Optuna storage by name.",
+        "  sumbo report wing.toml -o wing.html\n  sumbo report wing.toml glider.toml -o both.html\n"
+        "  sumbo report wing.toml -o wing.html --watch\n  sumbo report --storage sqlite:///tuning.db tuning -o t.html",
+    )
+    report.add_argument("studies", metavar="STUDY.toml", nargs="+", help="study files; with --storage, names")
+    report.add_argument("-o", "--out", metavar="FILE", default="report.html", help="where to (default: report.html)")
+    report.add_argument("--storage", metavar="URL", help="take studies from this Optuna storage")
+    report.add_argument("--watch", action="store_true", help="make the page again whenever there is something new")
+
+
+def _reproduce(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "reproduce",
+        "the experiments of the Add-GP-UCB paper, and what became of its claims",
+        "Run the paper's experiments and write figures, the runs, and a page with every claim, what was measured and\n"
+        "whether it held. Finished runs are kept: stop it with Ctrl-C, and the same command goes on. astro and faces\n"
+        "need packages of their own: pip install 'sumbo[plot,astro,faces]'.",
+        "  sumbo reproduce all --quick\n  sumbo reproduce synthetic --full --runs 10 --configuration 24,6,4\n"
+        "  sumbo reproduce astro --lrg-data sdss_lrg_dr4",
+    )
+    names = ("synthetic", "astro", "faces", "rates", "all")
+    command.add_argument("experiment", choices=names, nargs="?", default="all", help="which one (default all)")
+    size = command.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a few runs, in minutes (default)")
+    size.add_argument("--full", action="store_true", help="the paper's sizes and numbers of runs: days on one core")
+    command.add_argument("--out", metavar="DIR", default="reproduced", help="where to (default reproduced)")
+    command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: number of cores)")
+    command.add_argument("--runs", type=_count, metavar="N", help="runs of each method, instead of the size's")
+    command.add_argument("--budget", type=_count, metavar="T", help="evaluations of each run, instead of the size's")
+    command.add_argument("--seed", type=_number, metavar="S", default=0, help="of the first run (default 0)")
+    command.add_argument(
+        "--configuration",
+        type=_configuration,
+        action="append",
+        metavar="D,d,M",
+        help="of the synthetic functions, instead of the size's; may be given several times",
+    )
+    command.add_argument("--lrg-data", metavar="DIR", help="folder with the published band powers, for astro")
+    command.add_argument("--faces", metavar="DIR", help="folder with pictures of faces of your own")
+    command.add_argument("--nonfaces", metavar="DIR", help="folder with pictures of your own that show none")
+    command.add_argument("--cascade", metavar="FILE", help="another cascade file of OpenCV's")
 
 
 def _others(commands: Commands) -> None:
+    replay = _command(
+        commands,
+        "replay",
+        "prove that the search can be repeated",
+        "Make every suggestion of the study again, each from what was known when it was made, and compare it with the\n"
+        "one on record, bit for bit, however many workers and machines there were. Evaluates nothing, changes\n"
+        "nothing, and takes as long as the suggestions took. Exits with 1 if one differs.",
+        "  sumbo replay wing.toml",
+    )
+    _study(replay)
     demo = _command(
         commands,
         "demo",
@@ -178,6 +239,13 @@ def _count(text: str) -> int:
 
 def _number(text: str) -> int:
     return _whole(text, 0)
+
+
+def _configuration(text: str) -> tuple[int, ...]:
+    sizes = tuple(_count(word) for word in text.split(","))
+    if len(sizes) != 3:
+        raise argparse.ArgumentTypeError(f"expected three numbers as in 24,6,4, got {text!r}")
+    return sizes
 
 
 def _whole(text: str, least: int) -> int:

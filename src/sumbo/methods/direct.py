@@ -24,7 +24,8 @@ class Direct(Method):
         known = dict(zip(map(_key, query.X), query.y, strict=True))
         # A failed point counts as the worst, a running one as an ordinary one: DIRECT goes on beside it.
         finite = query.y[np.isfinite(query.y)]
-        worst, usual = (float(finite.min()), float(np.median(finite))) if len(finite) else (0.0, 0.0)
+        # Halves and twice: the sum of the two in the middle may be too large for a float.
+        worst, usual = (float(finite.min()), 2.0 * float(np.median(finite / 2.0))) if len(finite) else (0.0, 0.0)
         running = {_key(x) for x in query.pending}
 
         wanted: list[Array] = []

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sumbo.errors import StateError
 from sumbo.kernels import Array
 from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.gp_ei import GPEI
@@ -51,8 +52,15 @@ class REMBO(Method):
         """The subspace's points: as suggested, or for the user's own points those that come nearest."""
         nearest = np.linalg.pinv(A) @ (2.0 * X.T - 1.0)  # (d, n)
         unit = np.clip(0.5 * (nearest.T / np.sqrt(self.dim) + 1.0), 0.0, 1.0)
-        rows = [unit[i] if note is None else np.array(note) for i, note in enumerate(notes)]
+        rows = [unit[i] if note is None else self._noted(note) for i, note in enumerate(notes)]
         return np.array(rows).reshape(len(X), self.dim)
+
+    def _noted(self, note: Any) -> Array:
+        """The subspace's point that was written beside a suggestion; a saved state may have been edited."""
+        numbers = note if isinstance(note, list) and len(note) == self.dim else [None]
+        if not all(isinstance(z, float | int) and 0.0 <= z <= 1.0 for z in numbers):
+            raise StateError(f"a trial's note: expected {self.dim} numbers in [0, 1], got {note!r:.80}; was it edited?")
+        return np.array(numbers, dtype=float)
 
     def _scale(self, z: Array) -> Array:
         return np.sqrt(self.dim) * (2.0 * z - 1.0)

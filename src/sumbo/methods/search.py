@@ -259,14 +259,14 @@ def spread_starts(values: Array, count: int, rng: np.random.Generator) -> Array:
 
 def alternatives(query: Query) -> list[tuple[int, Array]]:
     """For each discrete dimension the values that a last polish may try: all of a few, random ones of many."""
-    choices = []
-    for i in np.flatnonzero(query.space.levels > 1):
-        count = min(int(query.space.levels[i]), _MOST_ALTERNATIVES)
-        grid = (np.arange(count) + 0.5) / count
-        points = np.full((count, query.D), 0.5)
-        points[:, i] = grid
-        choices.append((int(i), np.unique(query.space.snap(points)[:, i])))
-    return choices
+    discrete = np.flatnonzero(query.space.levels > 1)
+    counts = np.minimum(query.space.levels, _MOST_ALTERNATIVES)
+    # All dimensions in one matrix: to snap one for each would be D^2 conversions.
+    points = np.full((int(counts.max()), query.D), 0.5)
+    for i in discrete:
+        points[: counts[i], i] = (np.arange(counts[i]) + 0.5) / counts[i]
+    snapped = query.space.snap(points)
+    return [(int(i), np.unique(snapped[: counts[i], i])) for i in discrete]
 
 
 def _combine(Z: Array, values: Array, groups: tuple[tuple[int, ...], ...], count: int) -> Array:
