@@ -207,6 +207,7 @@ def test_unknown_names_are_refused_with_the_nearest():
         (lambda: GPEI(n_init=0), "n_init must be a whole number from 1 up; got 0"),
         (lambda: GPUCB(n_cyc=0), "n_cyc must be a whole number from 1 up; got 0"),
         (lambda: REMBO(dim=0), "dim must be a whole number from 1 up; got 0"),
+        (lambda: REMBO(dim=10**9), "dim must be at most 1000"),
         (lambda: SequentialGroups(group_size=0), "must be a whole number from 1 up"),
         (lambda: SequentialGroups(queries_per_group=0), "must be a whole number from 1 up"),
     ],

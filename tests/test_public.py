@@ -57,14 +57,7 @@ def test_examples_in_docstrings_run(name):
     assert outcome.failed == 0
 
 
-# To be given an example; nothing is to be added here.
-WITHOUT_EXAMPLE = {
-    *("Auto", "AddGPUCB", "GPUCB", "GPEI", "REMBO", "SequentialGroups", "CyclicGroups", "Direct", "Random"),
-    *("FitSettings", "structure"),
-}
-
-
-@pytest.mark.parametrize("name", sorted(set(sumbo.__all__) - WITHOUT_EXAMPLE))
+@pytest.mark.parametrize("name", sumbo.__all__)
 def test_public_names_have_examples(name):
     # That they run is tested above, module by module.
     assert ">>> " in (inspect.getdoc(getattr(sumbo, name)) or "")

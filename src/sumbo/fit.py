@@ -60,6 +60,10 @@ class FitSettings:
         evaluations: limit of evidence evaluations for each of them.
         thrifty_from: from so many observations on, a refit follows the previous hyperparameters only, and the fewer
             steps the more there are: they move little, and each step costs O(n^3). None for never.
+
+    Example:
+        >>> FitSettings(ard=False, noise=1e-4).lengthscale
+        0.5
     """
 
     ard: bool = True

@@ -59,6 +59,10 @@ class AddGPUCB(Method):
             bound and log expected improvement of the sum, climbed from the paper's point and others; "thompson" for
             the top of a function drawn from the posterior, which splits by group exactly.
         direct_evaluations: of maximiser "direct", shared by the groups; None for 90% of min(5000, 100 D).
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.AddGPUCB(group_size=2), seed=0).ask().number
+        0
     """
 
     group_size: int = 6

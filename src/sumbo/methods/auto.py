@@ -48,6 +48,10 @@ class Auto(Method):
             groups are learned.
         together: sets of parameters that share a group, from the first model on.
         apart: sets of parameters of which no two share a group.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.Auto(together=[("x0", "x1")]), seed=0).ask().number
+        0
     """
 
     n_init: int = 10

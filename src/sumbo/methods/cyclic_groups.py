@@ -18,6 +18,10 @@ class CyclicGroups(Method):
 
     Attributes:
         inner: settings of the underlying Add-GP-UCB, its groups among them.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.CyclicGroups(), seed=0).ask().number
+        0
     """
 
     inner: AddGPUCB = AddGPUCB()

@@ -16,7 +16,12 @@ from sumbo.methods.base import Method, Query, Suggestion
 
 @dataclass(frozen=True)
 class Direct(Method):
-    """Divide the space into rectangles and refine the promising ones."""
+    """Divide the space into rectangles and refine the promising ones.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1), (0, 4)], Direct()).ask().params
+        {'x0': 0.5, 'x1': 2.0}
+    """
 
     name: ClassVar[str] = "direct"
 

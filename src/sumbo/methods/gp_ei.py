@@ -13,7 +13,12 @@ from sumbo.methods.paper import PAPER_FIT
 
 @dataclass(frozen=True)
 class GPEI(FullModelMethod):
-    """Maximise the log of the expected improvement on the best posterior mean at a point seen."""
+    """Maximise the log of the expected improvement on the best posterior mean at a point seen.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 3, sumbo.GPEI(n_init=5), seed=0).ask().number
+        0
+    """
 
     name: ClassVar[str] = "gp-ei"
 

@@ -17,6 +17,10 @@ class GPUCB(FullModelMethod):
     Attributes:
         beta: "practical" for 0.2 D log 2t, "theorem" for the schedule of the regret bound, or a constant.
         delta: probability of failure in the theorem's schedule.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.GPUCB(beta=4.0, n_init=5), seed=0).ask().number
+        0
     """
 
     beta: str | float = "practical"

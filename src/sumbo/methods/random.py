@@ -8,7 +8,12 @@ from sumbo.methods.base import Method, Query, Suggestion
 
 @dataclass(frozen=True)
 class Random(Method):
-    """Draw every point at random."""
+    """Draw every point at random.
+
+    Example:
+        >>> 0 <= sumbo.Optimizer([(0, 1)], Random(), seed=0).ask().params["x0"] <= 1
+        True
+    """
 
     name: ClassVar[str] = "random"
 

@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sumbo.errors import StateError
+from sumbo.errors import SettingError, StateError
 from sumbo.kernels import Array
 from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.gp_ei import GPEI
 from sumbo.space import Space
+
+_LARGEST = 1000  # dimensions of a subspace; a matrix of them is in memory
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class REMBO(Method):
     Attributes:
         dim: dimension of the subspace.
         inner: the method used in it.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.REMBO(dim=2), seed=0).ask().number
+        0
     """
 
     dim: int = 5
@@ -35,6 +41,10 @@ class REMBO(Method):
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
+        if self.dim > _LARGEST:
+            raise SettingError(
+                f"dim must be at most {_LARGEST}: the subspace is meant to be small; got {self.dim!r:.20}"
+            )
 
     def suggest(self, query: Query) -> Suggestion:
         A = query.study_rng.standard_normal((query.D, self.dim))

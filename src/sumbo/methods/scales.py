@@ -18,14 +18,23 @@ _CHARGE = 0.15  # nats for each value: heavy tails pay several times that, sums 
 
 
 def standardise(y: Array) -> Array:
-    """Values with mean 0 and standard deviation 1; constants become zeros; 1e300 and 1e-300 are as good as 1."""
+    """Values with mean 0 and standard deviation 1; constants become zeros; 1e300 and 1e-300 are as good as 1.
+
+    Values in another unit, times a power of two, give the very same result, and so do values to which a constant was
+    added without rounding: they are taken relative to the first one, and scaled by powers of two only.
+    """
     if len(y) == 0:
         return y
-    # Scaling by a power of two is exact, so values in other units of that kind give the very same result.
     scaled = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
-    centred = scaled - scaled.mean()
-    spread = float(np.sqrt(np.mean(np.square(centred))))
-    return centred / spread if spread > 1e-14 else np.zeros_like(centred)
+    apart = scaled - scaled[0]
+    if _spread(apart) <= 1e-14:
+        return np.zeros_like(apart)
+    apart = np.ldexp(apart, -np.frexp(np.abs(apart).max())[1])
+    return (apart - apart.mean()) / _spread(apart)
+
+
+def _spread(y: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(y - y.mean()))))
 
 
 def observed_values(query: Query) -> Array:

@@ -26,6 +26,10 @@ class SequentialGroups(Method):
         groups: the decomposition, where it is known.
         queries_per_group: T / M; by default from the run's budget, or 20 where there is none.
         inner: the method used within a group.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.SequentialGroups(group_size=2), seed=0).ask().number
+        0
     """
 
     group_size: int = 4
