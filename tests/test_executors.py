@@ -146,6 +146,30 @@ def test_a_script_needs_no_main_guard_and_its_prints_are_seen(tmp_path):
     assert (done.returncode, sorted(done.stdout)) == (0, sorted("here\n" * 4)), done.stderr
 
 
+IN_A_CHILD = """
+import multiprocessing
+import sumbo
+
+def f(x):
+    return float(x[0])
+
+def search(_):
+    return sumbo.minimize(f, [(0, 1)], 4, workers=2, seed=0, progress=False, method="random").value
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(search, [0])[0] < 1.0)
+"""
+
+
+def test_functions_of_a_script_in_a_process_that_multiprocessing_started(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(IN_A_CHILD)
+    # A pool's processes may have no children of multiprocessing's; ours are none.
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 # --- executors ----------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,9 @@ def portable(f: Callable[[Any], Any]) -> bytes:
     """
     import cloudpickle  # not needed before there are workers
 
+    script = sys.modules.get("__mp_main__")  # what `__main__` is called where multiprocessing started this process
+    if script is not None and script.__name__ == "__mp_main__":
+        cloudpickle.register_pickle_by_value(script)
     try:
         return cloudpickle.dumps(f)
     except Exception as error:  # pickling runs the user's code, which may raise anything
