@@ -89,7 +89,17 @@ URLS = (
     "mysql://me:hunter2@localhost:1/x",
     "me:hunter2@localhost",
 )
-COMMANDS = (("run",), ("ask",), ("ask", "--open"), ("tell", "--trial", "0", "1"), ("best",), ("show",), ("export",))
+COMMANDS = (
+    ("run",),
+    ("ask",),
+    ("ask", "--open"),
+    ("tell", "--trial", "0", "1"),
+    ("best",),
+    ("show",),
+    ("export",),
+    ("replay",),
+    ("report",),
+)
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -127,17 +137,21 @@ def test_files_are_as_private_as_the_user_asks(mask, wanted, tmp_path, capsys):
         assert main(["tell", str(study), "--trial", "0", "1.5"]) == 0
         for name in ("all.csv", "all.parquet"):
             assert main(["export", str(study), "--out", str(tmp_path / name)]) == 0
+        assert main(["report", str(study), "-o", str(tmp_path / "all.html")]) == 0
     finally:
         os.umask(before)
     made = [p for p in tmp_path.iterdir() if p != study]
-    assert {p.name for p in made} >= {"study.db", "sheet.csv", "all.csv", "all.parquet"}
+    assert {p.name for p in made} >= {"study.db", "sheet.csv", "all.csv", "all.parquet", "all.html"}
     assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in made} == {p.name: wanted for p in made}
 
 
 def test_a_file_that_is_written_again_stays_private(tmp_path, capsys):
-    study, out = write_study(tmp_path), tmp_path / "all.csv"
+    study, out, page = write_study(tmp_path), tmp_path / "all.csv", tmp_path / "all.html"
     assert main(["ask", str(study)]) == 0
-    out.write_text("")
-    out.chmod(0o600)
+    for path in (out, page):
+        path.write_text("")
+        path.chmod(0o600)
     assert main(["export", str(study), "--out", str(out)]) == 0
+    assert main(["report", str(study), "-o", str(page)]) == 0
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
     assert stat.S_IMODE(out.stat().st_mode) == 0o600

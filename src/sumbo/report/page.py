@@ -8,7 +8,7 @@ import base64
 import gzip
 import os
 import secrets
-import tempfile
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -68,13 +68,16 @@ def write(
     # A view that comes as one may know much already.
     views = [study if isinstance(study, View) else replace(view_of(study), say=say) for study in given]
     text = page(views, watching=watching)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with beside.open("x", encoding="utf-8") as file:  # as private as the umask asks for
             file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
+        if target.exists():
+            shutil.copymode(target, beside)
+        beside.replace(target)
     except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise SettingError(f"{target}: cannot be written: {error.strerror or error}") from None
     return target
 
