@@ -6,10 +6,10 @@ Victims: the run itself, a worker, and the database: PostgreSQL's first process,
 an immediate shutdown. The run is started again, if it ended, and goes on with the same study, to be killed again; at
 last it is let go on to its budget.
 
-What counts: the objective writes each value to a file of its own before it returns it (evaluated). The run writes a line
-for each trial after the storage has confirmed the value (told). A value between the two may be lost with its process; a
-told one must be in the storage once, for ever. Writes docs/crash.jsonl and the table in docs/reliability.md, and goes on
-where it was stopped.
+What counts: the objective writes each value to a file of its own before it returns it (evaluated). The run writes a
+line for each trial after the storage has confirmed the value (told). A value between the two may be lost with its
+process; a told one must be in the storage once, for ever. Writes docs/crash.jsonl and the table in docs/reliability.md,
+and goes on where it was stopped.
 """
 
 import argparse
@@ -71,19 +71,9 @@ def f(p):
     os.close(file)
     return value
 """
-TOLD = re.compile(r"trial (\d+): (\S+) \(best .*/\d+\)")
-COUNTED = (
-    "told",
-    "evaluated",
-    "lost",
-    "doubled",
-    "invented",
-    "stuck",
-    "stalled",
-    "failed",
-    "tracebacks",
-    "left_behind",
-)
+TOLD = re.compile(r"sumbo: trial (\d+): (\S+) \(best .*/\d+\)")
+FAULTS = ("lost", "doubled", "invented", "stuck", "stalled", "failed", "tracebacks", "left_behind")
+COUNTED = ("told", "evaluated", *FAULTS)
 
 
 class Task(NamedTuple):
@@ -107,6 +97,7 @@ def wanted(rounds: int, kills: int) -> list[Task]:
 def run(task: Task) -> Run:
     """Kill so often, then let it end; the line of the results."""
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED))  # so that nothing is left running
     with tempfile.TemporaryDirectory(prefix="sumbo-crash-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.joinpath("server").mkdir()
@@ -143,11 +134,11 @@ class Crash:
         folder.joinpath("objective.py").write_text(OBJECTIVE)
 
     def go(self) -> None:
-        while sum(self.victims.values()) < self.task.kills:
+        while self.victims.total() < self.task.kills - 1:
             self.kill(self.rng.choice(VICTIMS[self.task.storage]))
         self.begin()
         self.works()
-        self.kill_run()
+        self.victims[RUN] += self.kill_run()
         self.finish()
         for log in self.logs():
             self.counts["tracebacks"] += log.read_text().count("Traceback")
@@ -379,7 +370,7 @@ def main() -> int:
         return STOPPED
     lines = list(read_lines(options.out, task_of).values())
     put_between(options.page, BEGIN, END, table(lines))
-    broken = sum(line[name] for line in lines for name in COUNTED if name not in ("told", "evaluated"))
+    broken = sum(line[name] for line in lines for name in FAULTS)
     return 1 if failed or broken else 0
 
 

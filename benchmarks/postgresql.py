@@ -84,7 +84,7 @@ class Server:
         raise RuntimeError(f"PostgreSQL did not start: {self._log.read_text()}")
 
     def end(self, how: signal.Signals) -> None:
-        """End it. SIGINT: without waiting for clients; SIGQUIT: at once, as `pg_ctl -m immediate`; SIGKILL: by force."""
+        """End it. SIGINT: without waiting for clients; SIGQUIT: as `pg_ctl -m immediate`; SIGKILL: by force."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(_TIME)

@@ -13,6 +13,7 @@ from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.knowledge import Knowledge
 from sumbo.methods import Method, Query
+from sumbo.methods.scales import observed_values
 from sumbo.sparse import chosen
 
 _LEAST = 10  # observations; with fewer there is nothing to say
@@ -49,7 +50,9 @@ class Interactions:
         return len(self.rows)
 
     def __str__(self) -> str:
-        body = [(f"{row.first}, {row.second}", f"{row.probability:.2f}") for row in self.rows[:_SHOWN]]
+        # The first in any case; pairs that would show as 0.00 say no more than their number does.
+        shown = [row for k, row in enumerate(self.rows[:_SHOWN]) if k == 0 or row.probability >= 0.005]
+        body = [(f"{row.first}, {row.second}", f"{row.probability:.2f}") for row in shown]
         return _table(("interacting", "probability"), body, len(self.rows))
 
     def to_frame(self) -> Any:
@@ -141,11 +144,12 @@ def interactions(
     names, D = query.space.names, query.D
     together = np.eye(D) if known.groups is None else _declared(known)
     if known.groups is None and D > 1 and known.max_group_size > 1:
-        some = chosen(model.y, min(_POINTS, model.n))
+        y = observed_values(query)  # not the model's, which may be compressed: a compressed sum is no sum any more
+        some = chosen(y, min(_POINTS, len(y)))
         blank = AdditiveGP(known.start, kernel=model.kernel, categories=model.categories)
         together = structure.posterior(
-            model.X[some],
-            model.y[some],
+            query.X[some],
+            y[some],
             blank,
             rng,
             max_group_size=known.max_group_size,

@@ -192,11 +192,9 @@ def _axis(view: View, i: int, values: Sequence[Any]) -> tuple[Array, dict[str, A
     if not view.is_log(i):
         return numbers, named | {"type": "linear"}
     decades = float(np.log10(numbers[-1] / numbers[0]))
-    return numbers, named | {
-        "type": "log",
-        "exponentformat": "power",
-        "dtick": max(1, round(decades / 6)) if decades > 2 else "D2",
-    }
+    # Between powers of ten plotly writes a single digit, unless it is told the format.
+    near, far = {"dtick": "D2", "tickformat": "~g"}, {"dtick": max(1, round(decades / 6)), "exponentformat": "power"}
+    return numbers, named | {"type": "log"} | (far if decades > 2 else near)
 
 
 def _place(view: View, i: int, units: Array, values: Sequence[Any], u: Array) -> Array:

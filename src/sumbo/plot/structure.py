@@ -70,7 +70,7 @@ def interaction_graph(study: Viewed) -> Any:
         _edge(go, at[i], at[k], p, f"{label(names[i], 40)} and {label(names[k], 40)}: {p:.2f}") for i, k, p in edges
     ]
     parts += [_edge_texts(go, at, edges), _nodes(go, at, order, names, set(linked))]
-    hidden = {"visible": False, "range": [-1.45, 1.45]}
+    hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
     return figure(parts, x=hidden, y=hidden | {"range": [-1.3, 1.3]}, height=_HEIGHT, showlegend=False)
 
 

@@ -82,7 +82,7 @@ def hyperparameters(study: Viewed) -> Any:
         for name, (values, colour, dash) in series.items()
         if None not in values
     ]
-    x = title("values seen") | {"type": "log", "dtick": "D2"}
+    x = title("values seen") | {"type": "log", "dtick": "D2", "tickformat": "~g"}
     return figure(
         lines,
         x=x,

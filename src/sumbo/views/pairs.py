@@ -15,6 +15,8 @@ from sumbo.decomposition import Decomposition
 from sumbo.explain import Importances, Interaction, Interactions
 from sumbo.gp import AdditiveGP
 from sumbo.knowledge import Knowledge
+from sumbo.methods.base import Query
+from sumbo.methods.scales import observed_values
 from sumbo.sparse import chosen
 
 MOST = 30  # parameters whose pairs are looked at
@@ -27,9 +29,10 @@ def evaluations(parameters: int) -> int:
 
 
 def of_the_largest(
-    model: AdditiveGP, names: Sequence[str], known: Knowledge, importance: Importances, rng: np.random.Generator
+    query: Query, model: AdditiveGP, known: Knowledge, importance: Importances, rng: np.random.Generator
 ) -> Interactions:
     """Probabilities of the pairs among the parameters with the largest shares; what the user declared is kept to."""
+    names, y = query.space.names, observed_values(query)
     largest = {row.parameters[0] for row in importance.parameters[:MOST]}
     kept = [i for i, name in enumerate(names) if name in largest]
     new = {i: k for k, i in enumerate(kept)}
@@ -38,12 +41,12 @@ def of_the_largest(
         found = (tuple(new[i] for i in group if i in new) for group in sets)
         return [group for group in found if len(group) >= least]
 
-    some = chosen(model.y, min(_POINTS, model.n))
+    some = chosen(y, min(_POINTS, len(y)))
     groups = Decomposition(inside(known.start.groups, 1))
     blank = AdditiveGP(groups, kernel=model.kernel, categories=model.categories[kept])
     together = structure.posterior(
-        model.X[some][:, kept],
-        model.y[some],
+        query.X[some][:, kept],
+        y[some],
         blank,
         rng,
         max_group_size=known.max_group_size,

@@ -226,7 +226,7 @@ class View:
             importance = self.importance
             self.say(_PAIRS)
             with one_thread():
-                return pairs.of_the_largest(model, self.space.names, known, importance, self._rng(1))
+                return pairs.of_the_largest(query, model, known, importance, self._rng(1))
         self.say(_PAIRS)
         with one_thread():
             return explain.interactions(method, query, self._rng(1), evaluations=pairs.evaluations(self.space.dim))
