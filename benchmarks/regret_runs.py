@@ -68,6 +68,7 @@ ABLATION = {
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
     "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
+    "auto-explores-to-the-end": Changed(names={"_LAST": 0.0}),
     "auto-5-initial-points": Changed(Auto(n_init=5)),
 }
 OURS: dict[str, str | Method] = {"auto": "auto", "plain": Plain()} | {m: c.method for m, c in ABLATION.items()}

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from sumbo import structure
-from sumbo.acquisition import log_expected_improvement
+from sumbo.acquisition import log_expected_improvement, ucb
 from sumbo.decomposition import Decomposition
 from sumbo.feasibility import Feasibility
 from sumbo.fit import FitSettings
@@ -30,6 +30,8 @@ _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the
 
 # Most objectives have no noise, and what is taken for noise hides the last steps to the optimum; others have much.
 _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
+
+_LAST = 0.05  # share of a known budget, at its end, in which there is nothing left to explore for
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
 _SEARCH_POINTS = 250  # observations that such a search looks at, at most: it must not keep anyone waiting
@@ -80,7 +82,12 @@ class Auto(Method):
         box = promising_box(model, query.space) if query.number % 2 else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
-        improvement = log_expected_improvement(best_seen(gp))
+        best = best_seen(gp)
+        if success is None and query.budget is not None and query.number >= (1.0 - _LAST) * query.budget:
+            x_t = maximise_joint(gp, ucb(0.0), query, starts, box=promising_box(model, query.space))
+            if gp.posterior(x_t[None])[0][0] > best:
+                return Suggestion(x_t, state, model)
+        improvement = log_expected_improvement(best)
         x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
         return Suggestion(x_t, state, model)
 
