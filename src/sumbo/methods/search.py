@@ -77,7 +77,8 @@ def maximise_joint(
             another category are tried as well.
         box: look in there only. Half of the first candidates then differ from the first extra start in some
             coordinates only, for the same reason for which there is a box.
-        feasibility: where evaluations succeed; the acquisition must then be a logarithm.
+        feasibility: where evaluations succeed. The log of the probability is added: the acquisition should be a
+            logarithm too, or on a scale where that is a fair price.
     """
     space, stop = query.space, query.deadline.passed
     local, box = box is not None, box or Box(np.zeros(query.D), np.ones(query.D))
