@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BASE := .venv/.base
 
-.PHONY: demo test check bench regret scaling structure parallel format table figure clean paper fuzz coverage audit
+.PHONY: demo test check bench regret scaling structure parallel format table figure clean paper crash load fuzz coverage audit
 .DEFAULT_GOAL := test
 
 $(BASE): pyproject.toml
@@ -42,6 +42,12 @@ structure: $(STAMP)       ## how well groups are recovered
 
 parallel: $(STAMP)        ## waiting, regret and speed with many workers (an hour; goes on where it stopped)
 	$(BIN)/python benchmarks/parallel.py
+
+crash: $(STAMP)           ## `sumbo run`, its workers and its database killed 200 times (goes on where it stopped)
+	$(BIN)/python benchmarks/crash.py
+
+load: $(STAMP)            ## many processes on a study, 100,000 stored trials, a long run (goes on where it stopped)
+	$(BIN)/python benchmarks/load.py
 
 fuzz: $(STAMP)            ## hard spaces, histories and values: over 20,000 of them (half an hour; goes on where it stopped)
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.long

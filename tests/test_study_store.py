@@ -267,6 +267,17 @@ def test_owners():
     assert str(os.getpid()) in owners.described(mine)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_process_that_ended_and_was_not_collected_is_gone():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        owner = owners.me(owners.RUN) | {"pid": process.pid, "started": owners._started(process.pid)}
+        assert not owners.is_gone(owner)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is there still
+        os.kill(process.pid, 0)
+        assert owners.is_gone(owner)
+
+
 # --- files that changed ---
 
 

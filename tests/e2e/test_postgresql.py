@@ -1,12 +1,7 @@
 """Studies in PostgreSQL, on a server that these tests start themselves."""
 
-import getpass
-import os
-import pwd
-import shutil
 import signal
-import socket
-import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,61 +14,28 @@ from sumbo.studies.file import load
 from sumbo.studies.objectives import Outcome
 from sumbo.studies.store import Store
 
-PASSWORD = "correct horse"
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-
-def tool(name):
-    """A program of PostgreSQL, which Debian keeps out of the path."""
-    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
-    return shutil.which(name) or (str(places[0]) if places else None)
-
-
-def server_user():
-    """Whom the server runs as: it refuses to be root."""
-    if os.geteuid() != 0:
-        return getpass.getuser()
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name).pw_name
-        except KeyError:
-            continue
-    return None
+from postgresql import Server, is_installed  # the benchmarks need a server too
 
 
 @pytest.fixture(scope="module")
 def server():
-    """A server on a free port; its URL without a database."""
+    """A server on a free port; its URL."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    initdb, postgres, user = tool("initdb"), tool("postgres"), server_user()
-    if initdb is None or postgres is None or user is None:
+    if not is_installed():
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    as_user = {"user": user} if os.geteuid() == 0 else {}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="sumbo-pg-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.joinpath("password").write_text(PASSWORD)
-        folder.chmod(0o755)
-        data = folder / "data"
-        data.mkdir(mode=0o700)
-        if as_user:
-            shutil.chown(data, user)
-        make = [initdb, "-D", data, "-U", "sumbo", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}", "-N"]
-        subprocess.run(make, check=True, capture_output=True, cwd="/", **as_user)
-        run = [postgres, "-D", data, "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", data, "-c", "fsync=off"]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(run, stdout=log, stderr=log, cwd="/", **as_user)
+        found = Server(Path(name), "fsync=off")
+        found.start()
         try:
-            until(lambda: "ready to accept connections" in (folder / "log").read_text())
-            yield f"postgresql://sumbo:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{port}"
+            yield found.url
         finally:
-            process.send_signal(signal.SIGINT)  # does not wait for its clients
-            process.wait(30)
+            found.end(signal.SIGINT)  # does not wait for its clients
 
 
 def study_of(server, folder, name, text=""):
-    return write_study(folder, f'name = "{name}"\nstorage = "{server}/postgres"\n{text}')
+    return write_study(folder, f'name = "{name}"\nstorage = "{server}"\n{text}')
 
 
 def test_ask_tell_recover_and_correct(server, tmp_path):
@@ -119,15 +81,13 @@ def test_the_password_stays_secret(server, tmp_path):
     assert "password authentication failed" in error
     assert "horse" not in error
     with pytest.raises(StoreError, match="does not exist"):
-        Store.open(load(write_study(tmp_path, f'storage = "{server}/nowhere"')), create=True)
+        Store.open(load(write_study(tmp_path, f'storage = "{server.removesuffix("postgres")}nowhere"')), create=True)
 
 
 def test_eight_machines_write_at_once_and_the_search_can_be_replayed(server, tmp_path):
     """Eight processes that know of each other through the database alone, as on eight machines."""
     write_program(tmp_path, 'sleep 0.1; echo "$a"')
-    text = (
-        f'name = "eight"\nstorage = "{server}/postgres"\ncommand = ["./sim"]\nparameters = "environment"\nbudget = 32'
-    )
+    text = f'name = "eight"\nstorage = "{server}"\ncommand = ["./sim"]\nparameters = "environment"\nbudget = 32'
     path = write_study(tmp_path, text, method='"auto"')
     runs = [start("run", path) for _ in range(8)]
     for process in runs:

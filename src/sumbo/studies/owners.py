@@ -54,9 +54,13 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When the process started, in the machine's own count; None where the machine does not say."""
+    """When the process started, in the machine's own count; None where the machine does not say.
+
+    None too for one that has ended and waits to be collected by its parent, which in a container may be never.
+    """
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    return text.rpartition(")")[2].split()[19]  # field 22; the name, field 2, may hold blanks and brackets
+    fields = text.rpartition(")")[2].split()  # from field 3 on; the name, field 2, may hold blanks and brackets
+    return None if fields[0] in "ZX" else fields[19]

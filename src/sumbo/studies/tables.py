@@ -19,6 +19,8 @@ from optuna.storages._rdb import models
 from optuna.trial import TrialState
 from sqlalchemy.engine import Connection
 
+from sumbo.studies.rows import Rows
+
 OWNER = "sumbo:owner"
 
 _Trial, _Attribute, _Param = models.TrialModel, models.TrialUserAttributeModel, models.TrialParamModel
@@ -33,8 +35,8 @@ def open_tables(url: str) -> RDBStorage:
     """
     if not url.startswith("sqlite"):
         # The driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version.
-        return RDBStorage(re.sub("^postgresql:", "postgresql+psycopg:", url), engine_kwargs={"pool_pre_ping": True})
-    storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
+        return Rows(re.sub("^postgresql:", "postgresql+psycopg:", url), engine_kwargs={"pool_pre_ping": True})
+    storage = Rows(url, engine_kwargs={"connect_args": {"timeout": 60}})
 
     @sqlalchemy.event.listens_for(storage.engine, "connect")
     def configure(connection: Any, record: object) -> None:

@@ -6,8 +6,10 @@ suggestion, where that changed. An attribute holds 65,535 bytes in MySQL (in SQL
 model of a thousand parameters is larger.
 """
 
+import itertools
 import json
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -113,17 +115,66 @@ class _Place:
 
 
 class Reader:
-    """Reads a study's history in one search space. Remembers where finished trials are, which only saves time."""
+    """Reads a study's history in one search space. Remembers where finished trials are, which only saves time.
+
+    The first trials up to one that has not finished are gone through once (`_settled`), as long as the storage hands
+    out the same objects: with 100,000 of them a loop over all, several times for each suggestion, would take a second.
+    """
 
     def __init__(self, translation: Translation) -> None:
         self.translation = translation
         self._known: dict[int, _Place] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._settled: list[FrozenTrial] = []
+        self._stateful: list[FrozenTrial] = []  # of those, the ones with a state of some method
+        self._in_order: list[_Place] = []  # the places of those, in the order of telling
+        self._points_in_order = self._points([])
+        self._bytes: set[bytes] = set()
+
+    def _settle(self, trials: Sequence[FrozenTrial]) -> int:
+        """Go on with what has finished since; how many trials need no further look."""
+        if len(trials) < len(self._settled) or not all(map(operator.is_, self._settled, trials)):
+            self._forget()
+        count = len(self._settled)
+        fresh = list(
+            itertools.takewhile(lambda trial: trial.state.is_finished(), itertools.islice(trials, count, None))
+        )
+        if fresh:
+            places = [place for place in map(self._place, fresh) if place.point is not None]
+            self._settled += fresh
+            self._stateful += [trial for trial in fresh if f"{STATE}:0" in trial.system_attrs]
+            self._bytes |= {place.point.tobytes() for place in places if place.point is not None}
+            self._in_order, self._points_in_order = self._followed_by(places)
+        return len(self._settled)
+
+    def _followed_by(self, places: list[_Place]) -> tuple[list[_Place], Array]:
+        """The settled places and these, and their points, in the order of telling."""
+        # Where two are told at the same moment, or MySQL drops fractions, by number.
+        places = sorted(places, key=_when)
+        if not places:
+            return self._in_order, self._points_in_order
+        both = self._in_order + places
+        if not self._in_order or _when(self._in_order[-1]) < _when(places[0]):
+            return both, np.concatenate([self._points_in_order, self._points(places)])
+        both.sort(key=_when)
+        return both, self._points(both)
 
     def history(self, trials: Sequence[FrozenTrial], own: int, sign: float) -> History:
         """All trials but one's own. Those that are not in the present search space have no part in it."""
-        places = self._places(trials, own)
+        count = self._settle(trials)
+        places = self._places(trials if own < count else trials[count:], own)
         told = [place for place in places if place.trial.state.is_finished()]
-        return self._history(told, [place for place in places if not place.trial.state.is_finished()], sign)
+        running = [place for place in places if not place.trial.state.is_finished()]
+        if own < count:
+            return self._history(told, running, sign)
+        return self._ordered_history(*self._followed_by(told), running, sign)
+
+    def stateful(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """The trials that may have a state of the method: most have none."""
+        count = self._settle(trials)
+        return [*self._stateful, *trials[count:]]
 
     def history_as_of(
         self,
@@ -148,16 +199,17 @@ class Reader:
         return self._history(told_, running_, sign)
 
     def _history(self, told: list[_Place], running: list[_Place], sign: float) -> History:
-        numbers = [place.trial.number for place in told]
-        # In the order of telling; where two are told at the same moment, or MySQL drops fractions, by number.
-        told = sorted(told, key=lambda place: (place.trial.datetime_complete, place.trial.number))
+        told = sorted(told, key=_when)
+        return self._ordered_history(told, self._points(told), running, sign)
+
+    def _ordered_history(self, told: list[_Place], X: Array, running: list[_Place], sign: float) -> History:
         return History(
-            X=self._points(told),
+            X=X,
             y=_values(told, sign),
             notes=[place.note for place in told],
             pending=self._points(running),
             pending_notes=[place.note for place in running],
-            told=numbers,
+            told=sorted(place.trial.number for place in told),
             running=[place.trial.number for place in running],
             moves=[len(place.earlier) for place in running],
         )
@@ -170,7 +222,11 @@ class Reader:
 
     def taken(self, trials: Sequence[FrozenTrial], own: int) -> set[bytes]:
         """The bytes of the points of all trials but one's own, to tell whether a point is new."""
-        return {place.point.tobytes() for place in self._places(trials, own) if place.point is not None}
+        count = self._settle(trials)
+        if own < count:
+            return {place.point.tobytes() for place in self._places(trials, own) if place.point is not None}
+        rest = self._places(trials[count:], own)
+        return self._bytes | {place.point.tobytes() for place in rest if place.point is not None}
 
     def _points(self, places: Sequence[_Place]) -> Array:
         return np.array([place.point for place in places]).reshape(len(places), self.translation.space.dim)
@@ -202,6 +258,11 @@ class Reader:
             return suggested, note, earlier  # it has not asked for all of its parameters yet
         same = point is not None and np.array_equal(point, suggested)
         return (point, note, earlier) if same else (point, None, [])
+
+
+def _when(place: _Place) -> Any:
+    """What the order of telling goes by."""
+    return place.trial.datetime_complete, place.trial.number
 
 
 def _values(places: Sequence[_Place], sign: float) -> Array:

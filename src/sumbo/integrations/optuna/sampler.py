@@ -116,7 +116,7 @@ class SumboSampler(BaseSampler):
             if any(other.state == TrialState.COMPLETE for other in trials):
                 raise
             return None  # not all parameters are known as yet
-        source, state = records.latest_state(trials, trial.number, signature, len(history.y))
+        source, state = records.latest_state(reader.stateful(trials), trial.number, signature, len(history.y))
         query, answer = self._asked(trial.number, reader.translation, history, state)
         if answer.state != state:
             kept = {"signature": signature, "told": len(history.y), "state": answer.state}
