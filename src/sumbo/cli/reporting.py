@@ -101,8 +101,8 @@ def _watch(
     """Make the page again when there is something new, until all is done."""
     from sumbo.report.page import write
 
-    sys.stderr.write(f"sumbo: watching; open {target} in a browser, Ctrl-C ends\n")
     try:
+        sys.stderr.write(f"sumbo: watching; open {target} in a browser, Ctrl-C ends\n")
         while not _over(views, options):
             time.sleep(max(_LOOK, _REST * took))
             fresh = [source(say) for source in sources]
