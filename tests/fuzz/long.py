@@ -5,6 +5,7 @@ are done are not done twice. Failures are written down with the smallest example
 """
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -89,7 +90,10 @@ def _run(property_: Property, number: int, examples: int) -> dict[str, Any]:
 def _read(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
     if not path.exists():
         return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = []
+    for line in path.read_text().splitlines():
+        with contextlib.suppress(ValueError):  # cut off when it was stopped: that round is run again
+            rows.append(json.loads(line))
     return {(row["property"], row["round"]): row for row in rows}
 
 
