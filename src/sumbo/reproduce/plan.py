@@ -1,10 +1,9 @@
 """How much is run: in minutes, or as much as the paper did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sumbo.errors import SettingError
-from sumbo.methods import check_count
 from sumbo.reproduce import compare, rates
 from sumbo.reproduce.compare import CONFIGURATIONS, method_names
 from sumbo.reproduce.tasks import Line, Sources, Task
@@ -55,19 +54,16 @@ FULL = Size(
 def sized(
     size: Size,
     *,
-    runs: int | None = None,
-    budget: int | None = None,
+    runs: Mapping[str, int] | None = None,
+    budgets: Mapping[str, int] | None = None,
     configurations: Sequence[Configuration] | None = None,
 ) -> Size:
-    """A size with some of it changed.
+    """A size with some of it changed, for the experiments that are named.
 
     Raises:
-        SettingError: A number is not positive, or the paper has no such configuration.
+        SettingError: The paper has no such configuration.
     """
-    if runs is not None:
-        size = replace(size, runs=dict.fromkeys(size.runs, check_count("runs", runs)))
-    if budget is not None:
-        size = replace(size, budgets=dict.fromkeys(size.budgets, check_count("budget", budget)))
+    size = replace(size, runs=size.runs | dict(runs or {}), budgets=size.budgets | dict(budgets or {}))
     for configuration in configurations or ():
         if configuration not in CONFIGURATIONS:
             known = " ".join(",".join(map(str, c)) for c in CONFIGURATIONS)
