@@ -62,20 +62,28 @@ def matplotlib() -> Any:
 
 
 def _synthetic(results: Results) -> Any:
-    """S_T above R_T / T, a column for each configuration, three in a row."""
+    """S_T above R_T / T, a column for each configuration: up to four in one row, more in rows of three."""
     problems = results.problems("synthetic")
-    rows = -(-len(problems) // 3)
-    axes, figure = _axes(2 * rows, min(3, len(problems)))
+    columns = len(problems) if len(problems) <= 4 else 3
+    axes, figure = _axes(2 * -(-len(problems) // columns), columns)
     for i, problem in enumerate(problems):
         title = f"({problem.removeprefix('additive-').replace('-', ', ')})"
-        for k, (label, of) in enumerate((("$S_T$", simple_curve), ("$R_T/T$", average_curve))):
-            ax = axes[2 * (i // 3) + k, i % 3]
+        row, column = divmod(i, columns)
+        for ax, label, of in zip(
+            axes[2 * row : 2 * row + 2, column], ("$S_T$", "$R_T/T$"), (simple_curve, average_curve), strict=True
+        ):
             _curves(ax, results, "synthetic", problem, of)
             ax.set_title(f"{label}, {title}")
             ax.set_yscale("log")
-            if not k:
-                ax.legend(fontsize=5, ncols=2)
+        _legend(ax)
+    for ax in axes.flat:
+        ax.set_visible(ax.has_data())
     return figure
+
+
+def _legend(ax: Any) -> None:
+    """Below the axes: among ten curves there is no free place."""
+    ax.legend(fontsize=6, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
 
 
 def _astro(results: Results) -> Any:
@@ -84,7 +92,7 @@ def _astro(results: Results) -> Any:
         _curves(ax, results, "astro", "astro", of)
         ax.set_title(f"{label} of the log-likelihood")
         ax.set_yscale("log")
-        ax.legend(fontsize=6, ncols=2)
+        _legend(ax)
     return figure
 
 
@@ -105,7 +113,7 @@ def _faces(results: Results) -> Any:
         )
     right.set_xticks(range(len(methods)), methods, rotation=60)
     right.set_title("accuracy on held-out pictures, each run")
-    left.legend(fontsize=6, ncols=2)
+    _legend(left)
     return figure
 
 
