@@ -164,6 +164,16 @@ def test_a_pickled_sampler_goes_on():
     assert points(study) == points(twin)
 
 
+def test_the_last_trials_of_a_known_budget_are_asked_as_by_an_optimizer():
+    sampler = pickle.loads(pickle.dumps(SumboSampler(seed=0, budget=40)))
+    study = study_of(sampler)
+    study.optimize(bowl, n_trials=40)
+    other = study_of(SumboSampler(seed=0))
+    other.optimize(bowl, n_trials=40)
+    assert points(study)[:38] == points(other)[:38]  # up to the last twentieth
+    assert points(study)[38:] != points(other)[38:]
+
+
 def test_one_sampler_serves_two_studies():
     sampler = SumboSampler(seed=0)
     first, second = study_of(sampler), study_of(sampler)
@@ -488,6 +498,7 @@ def test_several_objectives_are_refused_with_advice():
         ({"method": "autoo"}, "Did you mean 'auto'"),
         ({"seed": -1}, "seed must be"),
         ({"seed": 1.5}, "seed must be"),
+        ({"budget": 0}, "budget must be"),
         ({"independent_sampler": "tpe"}, "independent_sampler must be an Optuna sampler"),
     ],
 )

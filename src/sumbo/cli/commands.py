@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     from sumbo.studies.store import Store, storage_errors
 
     study = load(options.study)
-    budget = options.budget or study.budget
+    if options.budget:
+        study = replace(study, budget=options.budget)
+    budget = study.budget
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
     # All that can be wrong with the file is said before there is a study.

@@ -34,4 +34,4 @@ def method_of(study: StudyFile) -> Method:
 
 def sampler_of(study: StudyFile, seed: int) -> SumboSampler:
     """The sampler that suggests this study's points."""
-    return SumboSampler(method=method_of(study), seed=seed)
+    return SumboSampler(method=method_of(study), seed=seed, budget=study.budget)

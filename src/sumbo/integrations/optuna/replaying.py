@@ -47,7 +47,8 @@ def _again(
     if history is None or state is None:  # the record speaks of trials that are not what they were
         yield Difference(trial.number, recorded, {})
         return
-    query, answer = sampler._asked(trial.number, translation, history, state)
+    # Records of version 0.1.0 know of no budget.
+    query, answer = sampler._asked(trial.number, translation, history, state, basis.get("budget"))
     seen = {point.tobytes() for point in (*history.X, *history.pending)}
     fixed = trial.system_attrs.get("fixed_params", {})
     unit = new_point(translation, answer.point, seen, query.rng, fixed)

@@ -37,6 +37,7 @@ class SumboSampler(BaseSampler):
     Args:
         method: a name such as "auto" or "add-gp-ucb", or a method object with settings.
         seed: an integer for a study that can be repeated exactly.
+        budget: how many trials there will be, if known: the last few then look for the best value, not for news.
         independent_sampler: draws parameters that are not modelled. By default they are uniform.
 
     Example:
@@ -56,12 +57,14 @@ class SumboSampler(BaseSampler):
         *,
         method: str | Method = "auto",
         seed: int | None = None,
+        budget: int | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
             raise SettingError(f"independent_sampler must be an Optuna sampler or None; got {independent_sampler!r}")
         self.method = methods.resolve(method)
         self.seed = asking.checked_seed(seed)
+        self.budget = None if budget is None else methods.check_count("budget", budget)
         self._independent = independent_sampler
         self._forget()
 
@@ -72,7 +75,7 @@ class SumboSampler(BaseSampler):
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings alone: Optuna users pickle their samplers, and locks and caches stay at home."""
-        return {"method": self.method, "seed": self.seed, "_independent": self._independent}
+        return {name: self.__dict__[name] for name in ("method", "seed", "budget", "_independent")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -117,7 +120,7 @@ class SumboSampler(BaseSampler):
                 raise
             return None  # not all parameters are known as yet
         source, state = records.latest_state(reader.stateful(trials), trial.number, signature, len(history.y))
-        query, answer = self._asked(trial.number, reader.translation, history, state)
+        query, answer = self._asked(trial.number, reader.translation, history, state, self.budget)
         if answer.state != state:
             kept = {"signature": signature, "told": len(history.y), "state": answer.state}
             records.write(study._storage, trial, records.STATE, kept)
@@ -127,33 +130,24 @@ class SumboSampler(BaseSampler):
             "told": records.ranges(history.told),
             "running": records.ranges(history.running),
             "state": source,
+            "budget": self.budget,
+            "moves": history.moves,
         }
-        basis["moves"] = history.moves
         return self._claimed(study, trial, reader, answer, seen, query.rng, began, basis)
 
     def _asked(
-        self, number: int, translation: Translation, history: records.History, state: dict[str, Any]
+        self,
+        number: int,
+        translation: Translation,
+        history: records.History,
+        state: dict[str, Any],
+        budget: int | None,
     ) -> tuple[Query, Suggestion]:
         """What the method says. A function of these and of nothing else, but for its speed."""
-        query = self._query(number, translation, history, state)
+        query = query_of(number, translation, history, state, self.seed, budget=budget, cache=self._cache)
         answer = self.method.suggest(query)
         self._cache = answer.cache if answer.cache is not None else self._cache
         return query, answer
-
-    def _query(self, number: int, translation: Translation, history: records.History, state: dict[str, Any]) -> Query:
-        return Query(
-            space=translation.space,
-            X=history.X,
-            y=history.y,
-            pending=history.pending,
-            notes=history.notes,
-            pending_notes=history.pending_notes,
-            number=number,
-            rng=asking.trial_rng(self.seed, number),
-            study_rng=asking.study_rng(self.seed),
-            state=state,
-            cache=self._cache,
-        )
 
     def _claimed(
         self,
@@ -209,6 +203,33 @@ class SumboSampler(BaseSampler):
         """Let the independent sampler take note."""
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+
+
+def query_of(
+    number: int,
+    translation: Translation,
+    history: records.History,
+    state: dict[str, Any],
+    seed: int,
+    *,
+    budget: int | None = None,
+    cache: AdditiveGP | None = None,
+) -> Query:
+    """The study as a method sees it."""
+    return Query(
+        space=translation.space,
+        X=history.X,
+        y=history.y,
+        pending=history.pending,
+        notes=history.notes,
+        pending_notes=history.pending_notes,
+        number=number,
+        rng=asking.trial_rng(seed, number),
+        study_rng=asking.study_rng(seed),
+        state=state,
+        budget=budget,
+        cache=cache,
+    )
 
 
 def new_point(
