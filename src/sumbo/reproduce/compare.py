@@ -19,9 +19,18 @@ CONFIGURATIONS = (
 STAR = "Add-*"
 AUTO = "sumbo auto"
 FIXED = ", fixed groups"
+# Other ways to do it that the paper speaks of: Add-d/M for one d, with something changed.
+NEW_GROUPS, LARGE_BETA, SMALL_BETA = ", new groups at each step", ", the theorem's beta", ", beta 0.1"
+_VARIANTS: dict[str, dict[str, Any]] = {
+    FIXED: {"learn": "none"},
+    NEW_GROUPS: {"trials": 1, "n_cyc": 1},
+    LARGE_BETA: {"beta": "theorem"},
+    SMALL_BETA: {"beta": 0.1},
+}
+_LARGEST_VARIED = 24  # D up to which all of these are run; for larger ones, the first
 # The paper names 3/4, 5/2, 1/10 and 2/5 for D = 10; others are of like spread, d' among them where it is small.
 _GROUP_SIZES = {10: (1, 2, 3, 5), 24: (1, 3, 6, 12), 40: (1, 5, 10, 20), 96: (1, 5, 12, 32), 120: (1, 5, 15, 40)}
-_FIXED_SIZES = {10: 3, 24: 6, 40: 5, 96: 5, 120: 15}
+_VARIED_SIZES = {10: 3, 24: 6, 40: 5, 96: 5, 120: 15}
 _ASTRO_SIZES = (1, 2, 5, 10)  # 5/4 is the paper's
 _FACES_SIZES = (1, 3, 6, 11)  # 1/22 and 6/4 are the paper's
 # DIRECT evaluations of the acquisition: of full and of additive models.
@@ -33,9 +42,14 @@ def add_name(D: int, d: int) -> str:
     return f"Add-{d}/{math.ceil(D / d)}"
 
 
-def fixed_name(D: int) -> str:
-    """Add-d/M that keeps the random groups it began with, for one d."""
-    return f"{add_name(D, _FIXED_SIZES[D])}{FIXED}"
+def variant(D: int, change: str = "") -> str:
+    """Add-d/M for the one d that is also run with changes, and with that change."""
+    return f"{add_name(D, _VARIED_SIZES[D])}{change}"
+
+
+def is_variant(name: str) -> bool:
+    """Is something changed in this method, so that it is in tables and claims but not in the figures?"""
+    return name.endswith(tuple(_VARIANTS))
 
 
 def group_sizes(experiment: str, D: int) -> tuple[int, ...]:
@@ -47,7 +61,8 @@ def method_names(experiment: str, D: int) -> tuple[str, ...]:
     """The methods compared on a problem of D dimensions, in the order of figures and tables."""
     adds = tuple(add_name(D, d) for d in group_sizes(experiment, D))
     if experiment == "synthetic":
-        return (STAR, *adds, "GP-UCB", "RAND", "DIRECT", AUTO, fixed_name(D))
+        changes = list(_VARIANTS) if D <= _LARGEST_VARIED else [FIXED]
+        return (STAR, *adds, "GP-UCB", "RAND", "DIRECT", AUTO, *(variant(D, change) for change in changes))
     return (*adds, "GP-UCB", "GP-EI", "REMBO", "RAND", "DIRECT", AUTO)
 
 
@@ -69,8 +84,8 @@ def method_of(name: str, experiment: str, problem: Problem) -> Method:
         groups = (*(problem.groups or ()), *([problem.irrelevant] if problem.irrelevant else []))
         return AddGPUCB.paper(max(map(len, groups)), groups=groups)
     d = int(name.removeprefix("Add-").partition("/")[0])
-    learn = "none" if name.endswith(FIXED) else "random"
-    return replace(AddGPUCB.paper(d), direct_evaluations=additive, learn=learn)
+    changes = next((changes for ending, changes in _VARIANTS.items() if name.endswith(ending)), {})
+    return replace(AddGPUCB.paper(d), direct_evaluations=additive, **changes)
 
 
 @cache

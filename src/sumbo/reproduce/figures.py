@@ -8,7 +8,7 @@ import numpy as np
 
 from sumbo.errors import MissingPackageError
 from sumbo.regret import FloatArray
-from sumbo.reproduce.compare import AUTO, STAR
+from sumbo.reproduce.compare import AUTO, STAR, is_variant
 from sumbo.reproduce.rates import KERNELS, PROOF, bound
 from sumbo.reproduce.results import Results, average_curve, curve, simple_curve
 from sumbo.reproduce.tasks import Line
@@ -152,7 +152,7 @@ def _axes(rows: int, columns: int) -> tuple[Any, Any]:
 
 def _curves(ax: Any, results: Results, experiment: str, problem: str, of: Callable[[Line], FloatArray]) -> None:
     """The mean of every method with error bars here and there, moved apart so that they do not hide each other."""
-    methods = results.methods(experiment, problem)
+    methods = [name for name in results.methods(experiment, problem) if not is_variant(name)]
     for i, name in enumerate(methods):
         found = curve(of(line) for line in results.lines(experiment, problem, name).values())
         t = np.arange(1, len(found.mean) + 1)
