@@ -174,3 +174,14 @@ def central_differences(f, x, step=1e-5):
         behind[index] -= step
         gradient[index] = (f(ahead) - f(behind)) / (2 * step)
     return gradient
+
+
+def partitions(units):
+    """All partitions of a list."""
+    if not units:
+        yield []
+        return
+    for smaller in partitions(units[1:]):
+        yield [(units[0],), *smaller]
+        for j, group in enumerate(smaller):
+            yield [*smaller[:j], tuple(sorted((units[0], *group))), *smaller[j + 1 :]]

@@ -49,6 +49,7 @@ LAYERS = {
     "structure.score": 5.2,
     "structure.relaxation": 5.3,
     "structure.walk": 5.3,
+    "structure.even": 5.35,
     "structure.climb": 5.4,
     "structure.sampling": 5.5,
     "structure.spectral": 5.3,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles import Additive, central_differences, random_points
+from oracles import Additive, central_differences, partitions, random_points
 
 from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError, SettingError
@@ -317,17 +317,6 @@ def test_random_trials_return_the_present_groups_or_better():
 
 
 # --- the posterior --------------------------------------------------------------------------------------------------
-
-
-def partitions(units):
-    """All partitions of a list."""
-    if not units:
-        yield []
-        return
-    for smaller in partitions(units[1:]):
-        yield [(units[0],), *smaller]
-        for j, group in enumerate(smaller):
-            yield [*smaller[:j], tuple(sorted((units[0], *group))), *smaller[j + 1 :]]
 
 
 def exact_posterior(problem, tied, temperature=1.0):

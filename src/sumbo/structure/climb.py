@@ -2,7 +2,7 @@
 
 It goes three ways to a good start, the present groups, a relaxation, and a random walk at falling temperature, and from
 each uphill by moves, swaps, splits and merges, fitting the hyperparameters in between. With many points it does so on
-some of them, and only the last climb sees all.
+some of them, and only the last climb sees all. Where there are evaluations enough, groups of one size are searched too.
 """
 
 from dataclasses import replace
@@ -12,6 +12,7 @@ import numpy as np
 from sumbo.decomposition import Decomposition
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array, family_index
+from sumbo.structure.even import find_even, worth
 from sumbo.structure.relaxation import Relaxation, joined
 from sumbo.structure.rules import Group, Rules, Wishes
 from sumbo.structure.score import QUICK, Fitted, Problem, Scorer, score_of
@@ -22,6 +23,8 @@ _HEAT = np.geomspace(3.0, 0.5, 8)  # temperatures of a walk, in nats
 _FIT_EVERY = 4  # temperatures
 _COARSE = 400  # points that are enough to explore with
 _ON_SOME = 0.7  # share of the evaluations that is spent on these
+_EVEN_FROM = 10_000  # evaluations; a climb for every size takes more than a thousand, and most get stuck
+_EVEN = 0.5  # share of these that goes into groups of one size, which is also their share of the prior
 _RELAXATION_WORK = 4e8  # D^2 N, multiplications of a step; beyond that, fewer points are used
 _RELAXATION_POINTS = 60  # with fewer there is nothing to learn
 
@@ -45,7 +48,8 @@ def search(
         model: gives the present groups, the kernel and the categories.
         rng: decides orders and random steps.
         max_group_size: no group grows beyond this.
-        evaluations: about so many evidence evaluations; score tests are not counted.
+        evaluations: about so many evidence evaluations; score tests are not counted. From 10000 on, and where nothing
+            is wished, half of them go into groups of one size, which then have half of the prior.
         together: sets of dimensions that share a group.
         apart: sets of dimensions of which no two share a group.
 
@@ -56,7 +60,13 @@ def search(
     present = rules.nearest(model.decomposition)
     if len(y) < 2:
         return rules.decomposition(present)
-    return rules.decomposition(find(problem_of(X, y, model, rules), present, rng, evaluations).groups)
+    problem, of_one_size = problem_of(X, y, model, rules), 0
+    if evaluations >= _EVEN_FROM and not rules.wishes and min(X.shape[1], max_group_size) > 1:
+        of_one_size = int(_EVEN * evaluations)
+    found = find(problem, present, rng, evaluations - of_one_size)
+    if of_one_size:
+        found = max(found, _of_one_size(problem, rng, of_one_size), key=lambda at: worth(problem, at))
+    return rules.decomposition(found.groups)
 
 
 def problem_of(X: Array, y: Array, model: AdditiveGP, rules: Rules) -> Problem:
@@ -65,16 +75,31 @@ def problem_of(X: Array, y: Array, model: AdditiveGP, rules: Rules) -> Problem:
 
 def find(problem: Problem, present: list[Group], rng: np.random.Generator, evaluations: int) -> Fitted:
     """The best groups, with hyperparameters fitted to all points."""
-    n = len(problem.y)
-    if n <= _COARSE:
+    coarse = _on_some(problem, rng)
+    if coarse is problem:
         return _explored(problem, present, rng, evaluations)
-    some = np.sort(rng.choice(n, _COARSE, replace=False))
-    coarse = replace(problem, XT=np.ascontiguousarray(problem.XT[:, some]), y=problem.y[some])
     rough = _explored(coarse, present, rng, int(_ON_SOME * evaluations))
     problem.spent += coarse.spent
     starts = [problem.fitted(rough.groups, rough.tied), problem.fitted(present)]
     left = evaluations - problem.spent
     return _uphill(problem, max(starts, key=score_of), rng, left)
+
+
+def _on_some(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The same with as many of the points as are enough to explore with."""
+    n = len(problem.y)
+    if n <= _COARSE:
+        return problem
+    some = np.sort(rng.choice(n, _COARSE, replace=False))
+    return replace(problem, XT=np.ascontiguousarray(problem.XT[:, some]), y=problem.y[some], spent=0)
+
+
+def _of_one_size(problem: Problem, rng: np.random.Generator, evaluations: int) -> Fitted:
+    coarse = _on_some(problem, rng)
+    weights = _pair_weights(coarse, rng)
+    D = len(problem.XT)
+    found = find_even(coarse, np.zeros((D, D)) if weights is None else weights, rng, evaluations)
+    return found if coarse is problem else problem.fitted(found.groups, found.tied)
 
 
 def _explored(problem: Problem, present: list[Group], rng: np.random.Generator, evaluations: int) -> Fitted:
@@ -123,6 +148,17 @@ def _anneal(problem: Problem, start: Fitted, rng: np.random.Generator, budget: i
 
 def _relaxed_start(problem: Problem, rng: np.random.Generator) -> Fitted | None:
     """Of the groups that appear when dimensions are joined by their weights in the relaxation, the best."""
+    weights = _pair_weights(problem, rng)
+    if weights is None:
+        return None
+    scorer = Scorer(problem, problem.first_guess())
+    path = list(joined(weights, problem.rules))
+    best = max(path, key=lambda groups: scorer.score(scorer.total(groups), len(groups)))
+    return problem.fitted(best, settings=QUICK)
+
+
+def _pair_weights(problem: Problem, rng: np.random.Generator) -> Array | None:
+    """Weights of pairs in the relaxation, from some of the points where all would be too much work; None if too few."""
     D, n = problem.XT.shape
     m = min(n, int(np.sqrt(2.0 * _RELAXATION_WORK) / D))
     if m < min(n, _RELAXATION_POINTS) or D < 2:
@@ -131,7 +167,4 @@ def _relaxed_start(problem: Problem, rng: np.random.Generator) -> Fitted | None:
     relaxation = Relaxation(problem.XT[:, chosen], problem.y[chosen], problem.nominal, problem.family)
     weights = relaxation.weights()
     problem.spent += relaxation.evaluations
-    scorer = Scorer(problem, problem.first_guess())
-    path = list(joined(weights, problem.rules))
-    best = max(path, key=lambda groups: scorer.score(scorer.total(groups), len(groups)))
-    return problem.fitted(best, settings=QUICK)
+    return weights

@@ -44,6 +44,11 @@ class Rules:
                 banned.add((number[i], number[k]))
         return cls(units, frozenset(banned), max(1, max_group_size))
 
+    @property
+    def wishes(self) -> bool:
+        """Whether anything but the largest size limits the groups."""
+        return bool(self.apart) or any(len(unit) > 1 for unit in self.units)
+
     def allows(self, group: Group) -> bool:
         if sum(len(self.units[u]) for u in group) > self.max_group_size:
             return False

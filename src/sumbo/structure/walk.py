@@ -97,10 +97,15 @@ class Walk:
         """Unit u alone, in another group, or in the place of a unit there. Of very many groups, some."""
         changes = self._some(self.places(u), _FAR)
         own = next(group for group in self.groups if u in group)
+        return changes + self.exchanges(u, least=2) if swaps and len(own) > 1 else changes
+
+    def exchanges(self, u: int, least: int = 1) -> list[Change]:
+        """Unit u in the place of a unit of another group that has at least so many: sizes stay as they are."""
+        own = next(group for group in self.groups if u in group)
         rest = _without(own, u)
-        if swaps and rest:
-            for other in self._some([group for group in self.groups if group != own and len(group) > 1], _FAR):
-                changes += [((own, other), (_with(rest, v), _with(_without(other, v), u))) for v in other]
+        changes: list[Change] = []
+        for other in self._some([group for group in self.groups if group != own and len(group) >= least], _FAR):
+            changes += [((own, other), (_with(rest, v), _with(_without(other, v), u))) for v in other]
         return self._allowed(changes)
 
     def places(self, u: int) -> list[Change]:
