@@ -52,10 +52,11 @@ load: $(STAMP)            ## many processes on a study, 100,000 stored trials, a
 fuzz: $(STAMP)            ## hard spaces, histories and values: over 20,000 of them (half an hour; goes on where it stopped)
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.long
 
-coverage: $(STAMP)        ## which lines and branches of src/ the tests reach, processes they start included
+coverage: $(STAMP)        ## which lines, branches and errors of src/ the tests reach, processes they start included
 	rm -f .coverage .coverage.*
 	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
+	$(BIN)/python tests/errors.py
 	$(BIN)/coverage report --skip-covered --show-missing --fail-under 95
 
 audit: $(STAMP)           ## known holes in the packages that are installed

@@ -59,3 +59,24 @@ def test_step_by_step_as_at_once():
             trials.append(trial_of(len(trials), rng, rng.choice([TrialState.COMPLETE, TrialState.RUNNING])))
             assert_same(reader, translation, list(trials), own=rng.choice([len(trials) - 1, len(trials), 0]))
         assert len(reader._settled) > 30
+
+
+def test_a_running_trial_that_changes_in_place_is_seen_where_it_is_now():
+    # With Optuna's storage in memory, a trial and its storage share objects that are changed as the trial goes on.
+    translation = Translation.of(SPACE, methods.resolve("random"))
+    reader, study = Reader(translation), optuna.create_study()
+    running, own = study.ask(), study.ask()
+
+    def pending():
+        return reader.history(study.get_trials(deepcopy=False), own.number, -1.0).pending
+
+    assert len(pending()) == 0  # it has no parameters yet
+    x = running.suggest_float("x", 0.0, 1.0)
+    assert len(pending()) == 0
+    y = running.suggest_float("y", 0.0, 1.0)
+    np.testing.assert_array_equal(pending(), [[x, y]])
+    shared = study.get_trials(deepcopy=False)
+    shared[0].params["x"] = 0.125  # as no storage should
+    np.testing.assert_array_equal(reader.history(shared, own.number, -1.0).pending, [[0.125, y]])
+    study.tell(running, 1.0)
+    assert len(pending()) == 0

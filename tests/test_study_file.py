@@ -114,6 +114,15 @@ def test_a_function_is_found_beside_the_file(tmp_path):
         (f'goal = "minimize"\nstorage = "wing.db"\n{A}', ["storage", "sqlite:///"]),
         (f'goal = "minimize"\nstorage = "sqlite:///:memory:"\n{A}', ["storage", "file"]),
         (f'goal = "minimize"\nexecutor = "dask://me:secret@host"\n{A}', ["executor", "workers = N"]),
+        (
+            'goal = "minimize"\ncommand = ["s"]\nparameters = "environment"\n'
+            '[space."a=b"]\ntype = "int"\nlow = 0\nhigh = 1',
+            ["space.a=b", "environment variable", "rename"],
+        ),
+        (
+            f'goal = "minimize"\nmethod = {{name = "auto", together = [["a"]]}}\ntogether = [["a"]]\n{A}',
+            ["together", "said once", "remove one"],
+        ),
         ("goal = minimize", ["TOML", "line 1"]),
         ('goal = "minimize"\ngoal = "maximize"', ["TOML"]),
     ],

@@ -207,3 +207,9 @@ def test_trials_that_are_not_to_be_told_by_hand(study, store):
         tell_one(store, 1, Outcome(1.0), replace=False)
     with pytest.raises(TellError, match="the study has trials 0 to 1"):
         tell_one(store, 2, Outcome(1.0), replace=False)
+
+
+def test_a_bound_whose_last_digits_were_dropped_is_that_bound(study):
+    assert sheet(study, table(temp="90.00000000001")).rows[0].params["temp"] == 90.0
+    with pytest.raises(SheetError, match=r"from 20\.0 to 90\.0"):
+        sheet(study, table(temp="90.1"))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import optuna
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy.event import listen
 from studies import write_study
 
 from sumbo.errors import StoreError
@@ -60,6 +61,35 @@ def test_what_is_told_is_there_in_another_process(tmp_path):
     assert trials[2].params == {"a": 1.0, "n": 2, "c": "plain"}
     assert again.best().number == 0
     assert dataclasses.astuple(again.counts()) == (2, 1, 0, 0, 0)
+
+
+def test_asking_and_telling_take_few_statements_however_many_trials_run(tmp_path):
+    # Processes that share a study wait for each other's: every one more is felt by all.
+    store, said = opened(tmp_path), []
+    listen(store._rdb.engine, "before_cursor_execute", lambda *arguments: said.append(arguments[2]))
+    for running in (1, 30):
+        while len(store.trials()) < running:
+            store.ask(owners.RUN)
+        said.clear()
+        asked = store.ask(owners.RUN, 100)
+        store.tell(asked.number, asked.params, Outcome(1.0))
+        assert len(said) <= 26, "\n".join(said)
+
+
+def test_a_result_is_recorded_whole_or_not_at_all(tmp_path, monkeypatch):
+    store = opened(tmp_path)
+    asked = store.ask(owners.RUN)
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "_set_attribute", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.tell(asked.number, asked.params, Outcome(reason="exit code 3"))
+    assert state(store, 0) == TrialState.RUNNING
+    store.tell(asked.number, asked.params, Outcome(reason="exit code 3"))
+    assert (state(store, 0), store.trials()[0].user_attrs[REASON]) == (TrialState.FAIL, "exit code 3")
 
 
 def test_the_best_of_equals_is_the_first_and_goals_differ(tmp_path):

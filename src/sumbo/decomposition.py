@@ -103,10 +103,11 @@ def _validated(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
         raise DecompositionError(f"every group needs at least one dimension; got {tuples}")
     for group in tuples:
         if len(set(group)) < len(group):
-            raise DecompositionError(f"group {group} has dimension(s) {_listed(_repeated(group))} more than once")
+            twice = _listed(_repeated(group))
+            raise DecompositionError(f"group {group} has dimension(s) {twice} more than once; name each once")
     if len({frozenset(group) for group in tuples}) < len(tuples):
-        twice = _repeated(tuple(sorted(group)) for group in tuples)
-        raise DecompositionError(f"group {twice[0]} is given more than once: groups may overlap, but not be the same")
+        same = _repeated(tuple(sorted(group)) for group in tuples)
+        raise DecompositionError(f"group {same[0]} is given more than once: groups may overlap, but not be the same")
     flat = sorted({i for group in tuples for i in group})
     if flat[0] < 0:
         raise DecompositionError(f"dimensions are numbered from 0; got {flat[0]}")

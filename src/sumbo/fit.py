@@ -29,8 +29,8 @@ from sumbo.errors import SettingError
 from sumbo.evidence import evidence_with_gradient, log_evidence
 from sumbo.kernels import Array, Terms
 
-_STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500
-_LEAST_STEPS = 8
+_STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500, 5 from n = 1200 on
+_LEAST_STEPS = 5
 _COLD = 5  # a first fit is thrifty from five times as many observations on
 
 

@@ -26,6 +26,7 @@ from sumbo.threads import on_one_thread, one_thread
 _Table = TypeVar("_Table", Interactions, Importances)
 
 FORMAT = 1  # of `to_dict`; raised when a reader of older sumbo would misunderstand
+_UNEDITED = "give a state as Optimizer.to_dict returned it"
 
 
 @dataclass(frozen=True)
@@ -352,11 +353,14 @@ class Optimizer:
         """
         version = data.get("sumbo") if isinstance(data, Mapping) else None
         if version != FORMAT or isinstance(version, bool):
-            raise StateError(f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r}")
+            raise StateError(
+                f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r:.80}. Give what "
+                "to_dict returned; a state of a later format needs the sumbo that made it"
+            )
         try:
             space, method = Space.from_dict(data["space"]), methods.method_from_dict(data["method"])
             if not isinstance(method, Method):
-                raise StateError(f"method: {data['method']['type']} is not a method")
+                raise StateError(f"method: {data['method']['type']} is not a method; {_UNEDITED}")
             opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
             opt._state, opt._read_back = copy.deepcopy(dict(data["state"])), True
             for i, entry in enumerate(data["trials"]):
@@ -366,7 +370,7 @@ class Optimizer:
             if isinstance(error, StateError):
                 raise
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise StateError(f"the saved state cannot be read: {what}") from None
+            raise StateError(f"the saved state cannot be read: {what}; {_UNEDITED}") from None
         return opt
 
     @contextmanager
@@ -385,18 +389,20 @@ class Optimizer:
         thinking = entry.get("thinking")  # states of version 0.1.0 have none
         seen = entry.get("seen")
         if seen is not None and (type(seen) is not int or seen < 0):
-            raise StateError(f"trial {i}: seen must be a whole number from 0 up, or null; got {seen!r}")
+            raise StateError(
+                f"trial {i}: seen must be a whole number from 0 up, or null; got {seen!r:.80}; {_UNEDITED}"
+            )
         trial = self._add(dict(self.space.from_array(x)), self.space.encode(x), entry["note"], thinking, seen)
         state = entry["state"]
         if state not in ("running", "done", "failed") or (state == "done") != _is_number(value):
-            raise StateError(f"trial {i}: state {state!r} does not go with value {value!r}")
+            raise StateError(f"trial {i}: state {state!r} does not go with value {value!r:.80}; {_UNEDITED}")
         value = float(value) if state == "done" else None
         self._trials[i] = replace(trial, value=value, state=state, reason=entry["reason"], seconds=entry["seconds"])
 
     def _restore_order(self, told: list[int]) -> None:
         finished = [trial.number for trial in self._trials if trial.state != "running"]
         if any(type(number) is not int for number in told) or sorted(told) != finished:
-            raise StateError("the order of tells does not name every finished trial once")
+            raise StateError(f"the order of tells does not name every finished trial once; {_UNEDITED}")
         self._told = told
 
 

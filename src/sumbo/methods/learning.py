@@ -24,6 +24,7 @@ from sumbo.methods.scales import Scales, observed_values
 from sumbo.sparse import EXACT_LIMIT
 
 _COMPRESS_GROWTH = 1.3  # the scale of the values is considered again when there are so many times more of them
+_AT_ONCE = 500  # observations up to which that is done in one suggestion with learning: later, nobody waits for both
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
 # Given points, standardised values, the present model, and randomness: the groups to use from now on.
@@ -80,14 +81,14 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
             return _decided(scales, known, learning, query)
         if learning.choose_due(n, state["chosen_at"]):
             return _searched(scales, known, learning.choose, query)
+    # Past the limit of exact models, one more fit would keep people waiting for what is long decided.
+    rescale = learning.compress and _COMPRESS_GROWTH * state.get("scaled_at", 0) <= n <= EXACT_LIMIT
     if known is None or learning.due(n, state["learned_at"]):
         learned = _learn(X, y, known, blank, learning, query.rng)
         fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
-        # Past the limit of exact models, one more fit would keep people waiting for what is long decided.
-        if learning.compress and _COMPRESS_GROWTH * state.get("scaled_at", 0) <= n <= EXACT_LIMIT:
-            return _rescaled(X, scales, learned, fresh, learning)
-        return learned, fresh
-    return _up_to_date(known, X, y, state["learned_at"], query.cache), state
+        return _rescaled(X, scales, learned, fresh, learning) if rescale and n <= _AT_ONCE else (learned, fresh)
+    present = _up_to_date(known, X, y, state["learned_at"], query.cache)
+    return _rescaled(X, scales, present, state, learning) if rescale and n > _AT_ONCE else (present, state)
 
 
 def _is_compressed(state: State) -> bool:

@@ -78,14 +78,16 @@ def write(
     except OSError as error:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
-        raise SettingError(f"{target}: cannot be written: {error.strerror or error}") from None
+        raise SettingError(
+            f"{target}: cannot be written: {error.strerror or error}; choose another path, or make room"
+        ) from None
     return target
 
 
 def page(views: Sequence[View], *, watching: bool = False) -> str:
     """The page as text."""
     if not views:
-        raise SettingError("a report needs at least one study")
+        raise SettingError("a report needs at least one study, and got none; give one")
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
     title = views[0].name if len(views) == 1 else f"{len(views)} studies"
     main = [_alone(views[0], canvas)] if len(views) == 1 else _several(views, canvas)

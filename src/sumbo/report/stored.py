@@ -8,11 +8,11 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from sumbo import asking
 from sumbo.errors import SettingError
 from sumbo.integrations.optuna import SumboSampler, records
+from sumbo.integrations.optuna.sampler import query_of
 from sumbo.integrations.optuna.translation import Translation, common_distributions
-from sumbo.methods import Method, Query, resolve
+from sumbo.methods import Method, resolve
 from sumbo.regret import Direction
 from sumbo.studies.method import method_of
 from sumbo.studies.store import REASON, Store, distributions_of
@@ -39,9 +39,11 @@ def from_optuna(study: Study, *, name: str | None = None, say: Callable[[str], N
         SettingError: it is no Optuna study, or has several objectives.
     """
     if not isinstance(study, Study):
-        raise SettingError(f"expected an Optuna study; got {type(study).__name__}")
+        raise SettingError(f"expected an Optuna study; got {type(study).__name__}. Load one with optuna.load_study")
     if len(study.directions) > 1:
-        raise SettingError(f"a report is about one objective, and this study has {len(study.directions)}")
+        raise SettingError(
+            f"a report is about one objective, and this study has {len(study.directions)}; make one for each"
+        )
     sampler, trials = study.sampler, study.get_trials(deepcopy=False)
     direction: Direction = "maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize"
     ours = isinstance(sampler, SumboSampler)
@@ -84,25 +86,11 @@ def _view(
     rows = tuple(_row(trial, distributions, translation) for trial in trials)
     if translation is None:
         return View(name, direction, shown, rows, None, None, method, lambda unit: {}, seed, notes, say)
-    query = _query(trials, translation, 1.0 if direction == "maximize" else -1.0, seed)
+    history = records.Reader(translation).history(trials, -1, 1.0 if direction == "maximize" else -1.0)
+    # With what the method left beside the latest trial.
+    state = records.last_state(trials, -1, translation.signature, len(history.y))
+    query = query_of(len(trials), translation, history, state, seed)
     return View(name, direction, shown, rows, translation.space, query, method, translation.params, seed, notes, say)
-
-
-def _query(trials: Sequence[FrozenTrial], translation: Translation, sign: float, seed: int) -> Query:
-    """The study as a method sees it, with what the method left beside the latest trial."""
-    history = records.Reader(translation).history(trials, -1, sign)
-    return Query(
-        space=translation.space,
-        X=history.X,
-        y=history.y,
-        pending=history.pending,
-        notes=history.notes,
-        pending_notes=history.pending_notes,
-        number=len(trials),
-        rng=asking.trial_rng(seed, len(trials)),
-        study_rng=asking.study_rng(seed),
-        state=records.last_state(trials, -1, translation.signature, len(history.y)),
-    )
 
 
 def _row(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution], translation: Translation | None) -> Row:

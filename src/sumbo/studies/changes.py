@@ -22,7 +22,10 @@ def check_changes(study: StudyFile, goal: str, stored: Any) -> list[str]:
     try:
         old = Space.from_dict(stored)
     except SpaceError as error:
-        raise StoreError(f"study {study.name!r}: what is stored about its space cannot be read: {error}") from None
+        raise StoreError(
+            f"study {study.name!r}: what is stored about its space cannot be read: {error}. Restore a backup of the "
+            "database, or give the study another name"
+        ) from None
     gone = [name for name in old if name not in study.space.names]
     new = [name for name in study.space if name not in old.names]
     if gone or new:

@@ -84,7 +84,9 @@ def load(path: str | Path) -> StudyFile:
     except FileNotFoundError:
         raise StudyFileError(f"{path}: there is no such file; give the path of a study file (TOML)") from None
     except OSError as error:
-        raise StudyFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise StudyFileError(
+            f"{path}: cannot be read: {error.strerror or error}; give a file that you may read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StudyFileError(f"{path}: expected a TOML file in UTF-8, got: {error}; correct that place") from None
     return _Table(path, data).study()

@@ -99,8 +99,8 @@ def _built(connection: Connection, study_id: int, trials: list[Any]) -> list[Fro
             state=state,
             value=None,
             values=[of_trial[i] for i in range(len(of_trial))] if (of_trial := values.get(trial_id)) else None,
-            datetime_start=_local(start),
-            datetime_complete=_local(complete),
+            datetime_start=local(start),
+            datetime_complete=local(complete),
             params=params.get(trial_id, {}),
             distributions=distributions.get(trial_id, {}),
             user_attrs=users.get(trial_id, {}),
@@ -130,6 +130,6 @@ def _attributes(rows: Iterator[Any]) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _local(utc: datetime | None) -> datetime | None:
+def local(utc: datetime | None) -> datetime | None:
     """Times are kept in UTC and used in local time, as Optuna does."""
     return None if utc is None else utc.replace(tzinfo=UTC).astimezone().replace(tzinfo=None)

@@ -171,7 +171,7 @@ def _lines(path: Path) -> tuple[list[tuple[int, list[str]]], bool]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SheetError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise SheetError(f"{path}: cannot be read: {error.strerror or error}; give a file that you may read") from None
     if data[:2] == b"PK":
         raise SheetError(f"{path}: this is a workbook, not a table of text; save it as CSV (File, Save As)")
     text = _decoded(data)

@@ -31,7 +31,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from sumbo.errors import StoreError
-from sumbo.parameters import Categorical, Int
+from sumbo.parameters import Categorical, Int, show
 from sumbo.space import Space
 from sumbo.studies import owners, tables
 from sumbo.studies.changes import check_changes
@@ -46,6 +46,7 @@ _GRACE = 300.0  # seconds of silence after which a process of another machine co
 _MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
 
 _STUDY = "sumbo:study"
+_VERSION = 1  # of what is kept there; raised when an older sumbo would misunderstand the study
 
 _PASSWORD = re.compile(r"(://[^:/@]*:)(.*)(@)")
 _IN_QUERY = re.compile(r"(password=)([^&]*)")
@@ -117,11 +118,14 @@ class Store:
             raise StoreError(f"study {self.study.name!r} has {aims}; give the study file another name")
         kept = made.user_attrs.get(_STUDY)
         kept = kept if isinstance(kept, dict) else {}
+        if kept.get("version", _VERSION) != _VERSION:
+            came = f"expected a study of version {_VERSION}, got {show(kept['version'])}"
+            raise StoreError(f"{place}: {came}; go on with the sumbo that began it, or give the study another name")
         self.notes = check_changes(self.study, made.direction.name.lower(), kept.get("space"))
         check_trials(place, self.study.space, self.trials())
         seed = self.study.seed if self.study.seed is not None else kept.get("seed")
         self.seed = seed if isinstance(seed, int) else secrets.randbelow(2**31)
-        now = {"version": 1, "space": self.study.space.to_dict(), "seed": self.seed}
+        now = {"version": _VERSION, "space": self.study.space.to_dict(), "seed": self.seed}
         if write and now != kept:
             made.set_user_attr(_STUDY, now)
 
@@ -136,26 +140,21 @@ class Store:
     def ask(self, by: str, budget: int | None = None) -> Asked | None:
         """The next trial, which is now this process's; None if others have taken all that the budget allows."""
         owner = owners.me(by)
-        trial_id = self._claimed(owner, budget) if by == owners.RUN else None
-        if trial_id is None:
-            trial_id = tables.create(self._rdb, self._id, owner, budget)
-        if trial_id is None:
+        trial = self._claimed(owner, budget) if by == owners.RUN else None
+        if trial is None:
+            trial = tables.create(self._rdb, self._id, owner, budget)
+        if trial is None:
             return None
-        if by == owners.RUN:
-            self._storage.record_heartbeat(trial_id)  # type: ignore[attr-defined]  # Optuna's RDB storages have it
-        trial = self._storage.get_trial(trial_id)
         try:
-            return Asked(trial.number, trial_id, self._params(trial))
+            return Asked(trial.number, trial._trial_id, self._params(trial))
         except BaseException:
-            tables.release(self._rdb, trial_id, owner, {})
+            tables.release(self._rdb, trial._trial_id, owner, {})
             raise
 
-    def _claimed(self, owner: dict[str, Any], budget: int | None) -> int | None:
-        for trial in self.trials():
-            if trial.state == TrialState.WAITING and tables.claim(
-                self._rdb, trial._trial_id, owner, study_id=self._id, budget=budget
-            ):
-                return trial._trial_id
+    def _claimed(self, owner: dict[str, Any], budget: int | None) -> FrozenTrial | None:
+        for trial_id in tables.waiting(self._rdb, self._id):
+            if tables.claim(self._rdb, trial_id, owner, study_id=self._id, budget=budget):
+                return self._storage.get_trial(trial_id)
         return None
 
     def _params(self, trial: FrozenTrial) -> dict[str, Any]:
@@ -189,18 +188,9 @@ class Store:
         its own: it is true all the same.
         """
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(self._id, number)
-        trial = self._storage.get_trial(trial_id)
-        if trial.state != TrialState.RUNNING:
+        said = {key: text for key, text in ((REASON, outcome.reason), (DETAIL, outcome.detail)) if text}
+        if not tables.finish(self._rdb, trial_id, outcome.value, said):
             self.observe(params, outcome)
-            return
-        for key, text in ((REASON, outcome.reason), (DETAIL, outcome.detail)):
-            if text:
-                self._storage.set_trial_user_attr(trial_id, key, text)
-        study = self.as_optuna(self._plain)
-        if outcome.value is None:
-            study.tell(number, state=TrialState.FAIL)
-        else:
-            study.tell(number, outcome.value)
 
     def observe(self, params: dict[str, Any], outcome: Outcome) -> int:
         """Add a finished trial that nobody asked for; returns its number."""
@@ -364,8 +354,9 @@ def _opened(url: str) -> optuna.storages.RDBStorage:
                 raise
             time.sleep(0.2)
         except (ImportError, RuntimeError) as error:  # no driver for this database; tables of another Optuna
-            advice = "pip install 'sumbo[postgresql]'" if isinstance(error, ImportError) else "see the message"
-            raise StoreError(f"storage {shown(url)}: {redacted(str(error), url)}; {advice}") from None
+            advice = "use the versions of sumbo and Optuna that made it, or later ones"
+            advice = "pip install 'sumbo[postgresql]'" if isinstance(error, ImportError) else advice
+            raise StoreError(f"storage {shown(url)}: {redacted(str(error), url).rstrip('.')}; {advice}") from None
     return tables.open_tables(url)
 
 

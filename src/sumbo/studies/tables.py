@@ -16,10 +16,11 @@ import sqlalchemy
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import Connection
 
-from sumbo.studies.rows import Rows
+from sumbo.studies import owners
+from sumbo.studies.rows import Rows, local
 
 OWNER = "sumbo:owner"
 
@@ -67,22 +68,42 @@ def write_params(
         connection.execute(sqlalchemy.insert(_Param), rows)
 
 
-def create(storage: RDBStorage, study_id: int, owner: dict[str, Any], budget: int | None) -> int | None:
+def create(storage: RDBStorage, study_id: int, owner: dict[str, Any], budget: int | None) -> FrozenTrial | None:
     """A new running trial of that owner; None if the budget is taken by those that ended, run or wait."""
     with storage.engine.begin() as connection:
         _lock(connection, study_id)
-        if budget is not None and _counted(connection, study_id) >= budget:
+        # As Optuna numbers them. The study's row is locked, so that no other trial comes in between.
+        number = _counted(connection, study_id)
+        if budget is not None and number >= budget and number - _in_hand(connection, study_id) >= budget:
             return None
-        row = {"study_id": study_id, "state": TrialState.RUNNING, "datetime_start": _utc()}
+        start = _utc()
+        row = {"study_id": study_id, "state": TrialState.RUNNING, "datetime_start": start, "number": number}
         made = connection.execute(sqlalchemy.insert(_Trial.__table__).values(row)).inserted_primary_key
         assert made is not None
-        trial_id = int(made[0])
-        # As Optuna numbers them. The study's row is locked, so that no other trial comes in between.
-        mine = sqlalchemy.and_(_Trial.study_id == study_id, _Trial.trial_id < trial_id)
-        number = connection.execute(sqlalchemy.select(sqlalchemy.func.count()).where(mine)).scalar_one()
-        connection.execute(sqlalchemy.update(_Trial).where(_Trial.trial_id == trial_id).values(number=number))
-        _set_attribute(connection, trial_id, OWNER, owner)
-        return trial_id
+        connection.execute(sqlalchemy.insert(_Attribute), [_attribute_row(made[0], OWNER, owner)])
+        _beat(connection, made[0], owner)
+    return FrozenTrial(
+        number=number,
+        state=TrialState.RUNNING,
+        value=None,
+        datetime_start=local(start),
+        datetime_complete=None,
+        params={},
+        distributions={},
+        user_attrs={OWNER: owner},
+        system_attrs={},
+        intermediate_values={},
+        trial_id=made[0],
+    )
+
+
+def waiting(storage: RDBStorage, study_id: int) -> list[int]:
+    """The keys of trials that wait for somebody, in the order of their numbers."""
+    where = sqlalchemy.and_(_Trial.study_id == study_id, _Trial.state == TrialState.WAITING)
+    with storage.engine.connect() as connection:
+        return list(
+            connection.execute(sqlalchemy.select(_Trial.trial_id).where(where).order_by(_Trial.number)).scalars()
+        )
 
 
 def claim(
@@ -92,12 +113,29 @@ def claim(
     with storage.engine.begin() as connection:
         if budget is not None:
             _lock(connection, study_id)
-            if _counted(connection, study_id, waiting=False) >= budget:
+            taken = _counted(connection, study_id, waiting=False) - _in_hand(connection, study_id)
+            if taken >= budget:
                 return False
         values = {_Trial.state: TrialState.RUNNING, _Trial._datetime_start_utc: _utc()}
         if not _changed(connection, trial_id, TrialState.WAITING, values):
             return False
         _set_attribute(connection, trial_id, OWNER, owner)
+        connection.execute(sqlalchemy.delete(_Heartbeat).where(_Heartbeat.trial_id == trial_id))
+        _beat(connection, trial_id, owner)
+        return True
+
+
+def finish(storage: RDBStorage, trial_id: int, value: float | None, attributes: Mapping[str, Any]) -> bool:
+    """Record what came of a running trial, None for a failure; False if it does not run (any more)."""
+    state = TrialState.FAIL if value is None else TrialState.COMPLETE
+    with storage.engine.begin() as connection:
+        values = {_Trial.state: state, _Trial._datetime_complete_utc: _utc()}
+        if not _changed(connection, trial_id, TrialState.RUNNING, values):
+            return False
+        if value is not None:
+            connection.execute(sqlalchemy.insert(_Value), [_value_row(trial_id, value)])
+        for key, attribute in attributes.items():
+            _set_attribute(connection, trial_id, key, attribute)
         return True
 
 
@@ -127,8 +165,7 @@ def replace(storage: RDBStorage, trial_id: int, value: float | None, attributes:
         connection.execute(sqlalchemy.update(_Trial).where(_Trial.trial_id == trial_id).values({_Trial.state: state}))
         connection.execute(sqlalchemy.delete(_Value).where(_Value.trial_id == trial_id))
         if value is not None:
-            row = {"trial_id": trial_id, "objective": 0, "value": value, "value_type": _Value.TrialValueType.FINITE}
-            connection.execute(sqlalchemy.insert(_Value), [row])
+            connection.execute(sqlalchemy.insert(_Value), [_value_row(trial_id, value)])
         for key, attribute in attributes.items():
             _set_attribute(connection, trial_id, key, attribute)
 
@@ -149,14 +186,19 @@ def _lock(connection: Connection, study_id: int) -> None:
 
 
 def _counted(connection: Connection, study_id: int, *, waiting: bool = True) -> int:
-    """How many trials the budget has to pay for: all but those that people have in hand."""
-    in_hand = sqlalchemy.select(_Attribute.trial_id).where(
-        _Attribute.key == OWNER, _Attribute.value_json.like('%"by": "hand"%')
-    )
-    open_ = sqlalchemy.and_(_Trial.state == TrialState.RUNNING, _Trial.trial_id.in_(in_hand))
-    where = [_Trial.study_id == study_id, sqlalchemy.not_(open_)]
-    where += [] if waiting else [_Trial.state != TrialState.WAITING]
+    """How many trials the study has."""
+    where = [_Trial.study_id == study_id] + ([] if waiting else [_Trial.state != TrialState.WAITING])
     return int(connection.execute(sqlalchemy.select(sqlalchemy.func.count(_Trial.trial_id)).where(*where)).scalar_one())
+
+
+def _in_hand(connection: Connection, study_id: int) -> int:
+    """How many of them people have in hand: those the budget does not pay for."""
+    query = sqlalchemy.select(sqlalchemy.func.count(_Trial.trial_id)).join(
+        _Attribute, sqlalchemy.and_(_Attribute.trial_id == _Trial.trial_id, _Attribute.key == OWNER)
+    )
+    running = sqlalchemy.and_(_Trial.study_id == study_id, _Trial.state == TrialState.RUNNING)
+    by_hand = _Attribute.value_json.like('%"by": "hand"%')
+    return int(connection.execute(query.where(running, by_hand)).scalar_one())
 
 
 def _changed(connection: Connection, trial_id: int, state: TrialState, values: dict[Any, Any]) -> bool:
@@ -167,10 +209,24 @@ def _changed(connection: Connection, trial_id: int, state: TrialState, values: d
 
 def _set_attribute(connection: Connection, trial_id: int, key: str, value: Any) -> None:
     where = sqlalchemy.and_(_Attribute.trial_id == trial_id, _Attribute.key == key)
-    text = json.dumps(value)
-    if connection.execute(sqlalchemy.update(_Attribute).where(where).values(value_json=text)).rowcount == 0:
-        row = {"trial_id": trial_id, "key": key, "value_json": text}
+    row = _attribute_row(trial_id, key, value)
+    changed = sqlalchemy.update(_Attribute).where(where).values(value_json=row["value_json"])
+    if connection.execute(changed).rowcount == 0:
         connection.execute(sqlalchemy.insert(_Attribute), [row])
+
+
+def _attribute_row(trial_id: int, key: str, value: Any) -> dict[str, Any]:
+    return {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
+
+
+def _value_row(trial_id: int, value: float) -> dict[str, Any]:
+    return {"trial_id": trial_id, "objective": 0, "value": value, "value_type": _Value.TrialValueType.FINITE}
+
+
+def _beat(connection: Connection, trial_id: int, owner: dict[str, Any]) -> None:
+    """The first sign of life of a trial's process, with the trial itself. People give none."""
+    if owner["by"] != owners.HAND:
+        connection.execute(sqlalchemy.insert(_Heartbeat), [{"trial_id": trial_id}])
 
 
 def _utc() -> datetime:

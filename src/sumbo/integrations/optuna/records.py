@@ -115,7 +115,7 @@ class _Place:
 
 
 class Reader:
-    """Reads a study's history in one search space. Remembers where finished trials are, which only saves time.
+    """Reads a study's history in one search space. Remembers where trials are, which only saves time.
 
     The first trials up to one that has not finished are gone through once (`_settled`), as long as the storage hands
     out the same objects: with 100,000 of them a loop over all, several times for each suggestion, would take a second.
@@ -124,6 +124,7 @@ class Reader:
     def __init__(self, translation: Translation) -> None:
         self.translation = translation
         self._known: dict[int, _Place] = {}
+        self._running: dict[int, tuple[Any, _Place]] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -236,15 +237,26 @@ class Reader:
         return [place for place in map(self._place, others) if place.point is not None]
 
     def _place(self, trial: FrozenTrial) -> _Place:
+        if not trial.state.is_finished():
+            return self._running_place(trial)
         known = self._known.get(trial.number)
         # A finished trial does not change. Storages that hand out a new copy each time take a little longer.
         if known is not None and (known.trial is trial or known.trial == trial):
             return known
+        self._running.pop(trial.number, None)
         point, note, earlier = self._located(trial)
-        place = _Place(trial, point, note, _value(trial), earlier)
-        if trial.state.is_finished():
-            self._known[trial.number] = place
+        place = self._known[trial.number] = _Place(trial, point, note, _value(trial), earlier)
         return place
+
+    def _running_place(self, trial: FrozenTrial) -> _Place:
+        """The same for one that may change, even in place: what its place depends on is kept and compared."""
+        basis = (dict(trial.params), {key: x for key, x in trial.system_attrs.items() if key.startswith(POINT)})
+        before, known = self._running.get(trial.number, (None, None))
+        if known is None or before != basis:
+            point, note, earlier = self._located(trial)
+            known = _Place(trial, point, note, _value(trial), earlier)
+            self._running[trial.number] = (basis, known)
+        return replace(known, trial=trial)
 
     def _located(self, trial: FrozenTrial) -> tuple[Array | None, Any, list[Any]]:
         point = self.translation.unit(trial.params)
