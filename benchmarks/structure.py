@@ -41,7 +41,7 @@ RUNS = Path(__file__).with_name("structure.jsonl")
 TIED = FitSettings(ard=False, group_scales=False)
 LARGEST = 8  # max_group_size everywhere
 SURE = 0.9
-EVALUATIONS = {200: 15000}  # of a search, half of them for one size; with more points the data decide sooner
+EVALUATIONS = {200: 40_000}  # of a search, half of them for one size; with more points the data decide sooner
 FEWER = 2000
 SAMPLED = 20000  # evaluations of a posterior
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sumbo.errors import DataError, SumboError
+from sumbo.errors import DataError, SettingError, SumboError
 from sumbo.gp import AdditiveGP
 from sumbo.paths import draw_prior
 
@@ -78,6 +78,12 @@ def test_the_same_seed_gives_the_same_path_and_another_another():
     one, same, other = (gp.sample_path(np.random.default_rng(seed), features=32)(Z) for seed in (7, 7, 8))
     np.testing.assert_array_equal(one, same)
     assert (np.abs(one - other) > 1e-6).all()
+
+
+def test_a_group_that_is_not_there():
+    path = AdditiveGP([(0,), (1,)]).sample_path(np.random.default_rng(0), features=8)
+    with pytest.raises(SettingError, match="there are 2 groups, numbered from 0; got 2"):
+        path.group(2, np.zeros((1, 1)))
 
 
 def test_a_path_is_a_function():

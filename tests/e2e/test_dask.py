@@ -2,10 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
-from studies import call, until, write_study
+from studies import call, lines_of, until, write_study
 
 from sumbo import minimize, replay
 
@@ -61,6 +63,32 @@ def test_a_study_in_a_dask_cluster(cluster, tmp_path):
     assert answer["counts"]["done"] == 12
     assert all(t["value"] == t["params"]["a"] + t["params"]["n"] for t in call("export", path)["trials"])
     assert call("replay", path)["exact"]
+
+
+def test_a_cluster_that_goes_away_ends_the_run_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s"
+    )  # else it tries to come back for half a minute
+    log = tmp_path / "log"
+    text = (
+        f"import time\ndef f(p):\n    time.sleep(0.3)\n    open({str(log)!r}, 'a').write('x\\n')\n    return p['a']\n"
+    )
+    (tmp_path / "slow.py").write_text(text)
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+    address = cluster.scheduler_address.replace("tcp://", "dask://")
+    path = write_study(tmp_path, f'objective = "slow:f"\nbudget = 200\nexecutor = "{address}"')
+    run = subprocess.Popen([sys.executable, "-m", "sumbo", "run", str(path)], stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: len(lines_of(log)) >= 3, 60)
+        cluster.close()
+        errors = run.communicate(timeout=90)[1]
+    finally:
+        run.kill()
+    assert run.returncode == 1
+    assert f"executor {address} takes no more work" in errors
+    assert "start it and run again" in errors
+    assert "Traceback" not in errors
+    assert call("show", path)["counts"]["done"] >= 2
 
 
 def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):

@@ -83,6 +83,7 @@ class Borrowed:
         if not job.answer.set_running_or_notify_cancel():
             return
         try:
+            _check(self._executor)
             future = self._executor.submit(called, self._f, job.argument)
         except Exception as error:  # broken, or shut down; each executor has errors of its own
             job.answer.set_exception(ExecutorGoneError(described(error)))
@@ -119,3 +120,10 @@ class Borrowed:
             job.answer.set_result(Answer(reason=too_long(self._timeout), seconds=now - began))
         while self._waiting and len(self._running) < self._workers:
             self._begin(self._waiting.popleft())
+
+
+def _check(executor: Executor) -> None:
+    """Dask's takes work after it gave up its scheduler, and never answers: that would be waited for without end."""
+    status = getattr(getattr(executor, "_client", None), "status", None)
+    if status in ("closing", "closed"):
+        raise RuntimeError("the connection to Dask's scheduler is closed")
