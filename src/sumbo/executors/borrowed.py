@@ -82,8 +82,10 @@ class Borrowed:
     def _begin(self, job: _Job) -> None:
         if not job.answer.set_running_or_notify_cancel():
             return
+        if _is_closed(self._executor):
+            job.answer.set_exception(ExecutorGoneError("the connection to Dask's scheduler is closed"))
+            return
         try:
-            _check(self._executor)
             future = self._executor.submit(called, self._f, job.argument)
         except Exception as error:  # broken, or shut down; each executor has errors of its own
             job.answer.set_exception(ExecutorGoneError(described(error)))
@@ -122,8 +124,6 @@ class Borrowed:
             self._begin(self._waiting.popleft())
 
 
-def _check(executor: Executor) -> None:
+def _is_closed(executor: Executor) -> bool:
     """Dask's takes work after it gave up its scheduler, and never answers: that would be waited for without end."""
-    status = getattr(getattr(executor, "_client", None), "status", None)
-    if status in ("closing", "closed"):
-        raise RuntimeError("the connection to Dask's scheduler is closed")
+    return getattr(getattr(executor, "_client", None), "status", None) in ("closing", "closed")
