@@ -45,6 +45,7 @@ LAYERS = {
     "asking": 6,
     "feasibility": 6,
     "structure.rules": 5.1,
+    "structure.order": 5.2,
     "structure.trials": 5.1,
     "structure.score": 5.2,
     "structure.relaxation": 5.3,

@@ -8,7 +8,7 @@ from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError, SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import FAMILIES
-from sumbo.structure import posterior, random_trials, sampling, search
+from sumbo.structure import posterior, random_trials, sampling, search, search_overlapping
 from sumbo.structure import score as score_module
 from sumbo.structure.relaxation import Relaxation, joined
 from sumbo.structure.rules import Rules
@@ -253,6 +253,48 @@ def test_search_finds_the_extremes(truth):
     X, y = draw(truth, 120, seed=1)
     model = AdditiveGP([(0, 1), (2, 3)], kernel="se")
     assert search(X, y, model, np.random.default_rng(0), max_group_size=4) == truth
+
+
+def relabelled(groups, new_name):
+    return Decomposition([new_name[i] for i in group] for group in groups.groups).canonical()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("values", ["a sum", "noise"])
+def test_parameters_listed_in_another_order_are_found_in_the_same_groups(seed, values):
+    rng = np.random.default_rng(seed)
+    categories = np.array([0, 0, 3, 0, 0, 4, 0, 0])
+    X = rng.random((70, 8))
+    X[:, 2], X[:, 5] = rng.integers(3, size=70) / 3, rng.integers(4, size=70) / 4
+    X[0] = 0.5  # a first point that tells the dimensions apart by nothing
+    y = np.cos(5 * X[:, 0] * X[:, 1]) + X[:, 2] * np.sin(6 * X[:, 3]) * X[:, 4] if values == "a sum" else rng.random(70)
+    y = (y - y.mean()) / y.std()
+    order = rng.permutation(8)
+    new_name = np.argsort(order).tolist()
+
+    def found(find, dims, evaluations):
+        """With the parameters listed in the order of dims."""
+        place = np.argsort(dims).tolist()
+        groups = [[place[i] for i in group] for group in [(0, 6), (7, 1), (2,), (3,), (4,), (5,)]]
+        return find(
+            np.ascontiguousarray(X[:, dims]),
+            y,
+            AdditiveGP(groups, categories=categories[dims]),
+            np.random.default_rng(seed),
+            max_group_size=3,
+            evaluations=evaluations,
+            together=[(place[6], place[7])],
+            apart=[(place[0], place[7]), (place[2], place[1])],
+        )
+
+    for find in (search, search_overlapping):
+        groups = found(find, np.arange(8), 200)
+        assert found(find, order, 200) == relabelled(groups, new_name)
+    a, b = found(posterior, np.arange(8), 400), found(posterior, order, 400)
+    assert (b.together[np.ix_(new_name, new_name)] == a.together).all()
+    assert (b.sizes[new_name] == a.sizes).all()
+    assert b.best == relabelled(a.best, new_name)
+    assert set(b.decompositions) == {relabelled(d, new_name) for d in a.decompositions}
 
 
 def test_search_honours_wishes():

@@ -109,7 +109,7 @@ def test_ctrl_c_keeps_everything_and_the_search_can_go_on(workers, tmp_path):
     opt = sumbo.Optimizer.from_dict(json.loads(path.read_text()))
     done = [t for t in opt.trials if t.state == "done"]
     assert len(done) >= 6 - workers
-    assert len(opt.trials) - len(done) <= workers
+    assert len(opt.trials) - len(done) <= (1 if workers == 1 else 2 * workers)  # those running, and those asked ahead
     assert opt.ask().number == len(opt.trials) - 1
 
 

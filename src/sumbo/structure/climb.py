@@ -13,6 +13,7 @@ from sumbo.decomposition import Decomposition
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array, family_index
 from sumbo.structure.even import find_even, worth
+from sumbo.structure.order import Order
 from sumbo.structure.relaxation import Relaxation, joined
 from sumbo.structure.rules import Group, Rules, Wishes
 from sumbo.structure.score import QUICK, Fitted, Problem, Scorer, score_of
@@ -56,17 +57,25 @@ def search(
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    rules = Rules.of(X.shape[1], max_group_size, together, apart)
-    present = rules.nearest(model.decomposition)
+    order, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    rules, of_one_size = problem.rules, 0
     if len(y) < 2:
-        return rules.decomposition(present)
-    problem, of_one_size = problem_of(X, y, model, rules), 0
+        return order.named(rules.decomposition(present))
     if evaluations >= _EVEN_FROM and not rules.wishes and min(X.shape[1], max_group_size) > 1:
         of_one_size = int(_EVEN * evaluations)
     found = find(problem, present, rng, evaluations - of_one_size)
     if of_one_size:
         found = max(found, _of_one_size(problem, rng, of_one_size), key=lambda at: worth(problem, at))
-    return rules.decomposition(found.groups)
+    return order.named(rules.decomposition(found.groups))
+
+
+def sorted_problem(
+    X: Array, y: Array, model: AdditiveGP, max_group_size: int, together: Wishes, apart: Wishes
+) -> tuple[Order, Problem, list[Group]]:
+    """The data's own order of dimensions, and in that order the problem and the present groups."""
+    order = Order.of(X)
+    rules, model = order.rules(max_group_size, together, apart), order.model(model)
+    return order, problem_of(order.points(X), y, model, rules), rules.nearest(model.decomposition)
 
 
 def problem_of(X: Array, y: Array, model: AdditiveGP, rules: Rules) -> Problem:

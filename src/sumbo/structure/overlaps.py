@@ -14,6 +14,7 @@ from sumbo.decomposition import Decomposition
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.structure.climb import problem_of
+from sumbo.structure.order import Order
 from sumbo.structure.rules import Group, Rules, Wishes
 from sumbo.structure.score import QUICK
 from sumbo.structure.spectral import Pair, Spectral, State
@@ -53,8 +54,9 @@ def search_overlapping(
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    D = X.shape[1]
-    rules = Rules.of(D, max_group_size, together, apart)
+    D, order = X.shape[1], Order.of(X)
+    rules = order.rules(max_group_size, together, apart)
+    X, model = order.points(X), order.model(model)
     units = [unit for unit in rules.units if len(unit) > 1]
     some = np.sort(rng.choice(len(y), _POINTS, replace=False)) if len(y) > _POINTS else np.arange(len(y))
     groups: list[Group] = list(units)
@@ -64,7 +66,7 @@ def search_overlapping(
         groups += [pair for pair in pairs if not any({*pair} <= {*unit} for unit in units)]
         groups = _with_cliques(X, y, model, groups, rules)
     covered = set(itertools.chain(*groups))
-    return Decomposition(groups + [(i,) for i in range(D) if i not in covered]).canonical()
+    return order.named(Decomposition(groups + [(i,) for i in range(D) if i not in covered]))
 
 
 class _Pairs:

@@ -17,8 +17,8 @@ from sumbo.decomposition import Decomposition
 from sumbo.errors import SettingError
 from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
-from sumbo.structure.climb import find, problem_of
-from sumbo.structure.rules import Group, Rules, Wishes
+from sumbo.structure.climb import find, sorted_problem
+from sumbo.structure.rules import Group, Wishes
 from sumbo.structure.score import Problem, Scorer, Tied
 from sumbo.structure.walk import Walk
 from sumbo.threads import on_one_thread
@@ -77,10 +77,11 @@ def posterior(
     """
     if len(y) < 2:
         raise SettingError(f"a posterior needs at least 2 observations; got {len(y)}")
-    problem = problem_of(X, y, model, Rules.of(X.shape[1], max_group_size, together, apart))
-    start = find(problem, problem.rules.nearest(model.decomposition), rng, int(_SEARCH * evaluations))
+    order, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    start = find(problem, present, rng, int(_SEARCH * evaluations))
     drawn = sample(problem, start.tied, start.groups, rng, evaluations - problem.spent)
-    return summarise(drawn, problem.rules.decomposition(start.groups))
+    best = order.named(problem.rules.decomposition(start.groups))
+    return summarise([(order.named(decomposition), weight) for decomposition, weight in drawn], best)
 
 
 def sample(
