@@ -113,6 +113,29 @@ def test_the_search_spreads_out_until_there_are_enough_points():
     assert model.lengthscales.min() > 1e-4
 
 
+@pytest.mark.parametrize("uneven", [True, False])
+def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
+    X = np.random.default_rng(0).random((121, 6))
+    weights = np.array([3.0, 0.3, 0.02, 0.02, 0.02, 0.02]) if uneven else np.ones(6)
+    y = np.sin(4.0 * X @ weights)
+    shrunk = FitSettings(starts=1, noise=1e-6)
+    plan = learning(learned_every(10), D=6, settings=shrunk, freer=replace(shrunk, deviation_sd=1.0))
+    first, state = current_model(query(X[:120], y[:120]), plan)
+    assert "free" not in state  # a fit and a choice are no work for one suggestion
+    second, state = current_model(query(X, y, state=state), plan)
+    assert state.get("free", False) is uneven
+    assert state["freed_at"] == 121
+    spread = second.lengthscales.max() / second.lengthscales.min()
+    assert spread > 10 if uneven else spread < 3
+    again, kept = current_model(query(X, y, state=state), plan)
+    assert kept == state
+    assert same_model(again, second)
+    if uneven:  # and bound again where they bring nothing any more
+        X, y = data(121, D=6, seed=1)
+        _, state = current_model(query(X, y, state={**state, "learned_at": 120, "freed_at": 50}), plan)
+        assert not state["free"]
+
+
 def test_the_state_is_json():
     _, state = current_model(query(*data(8)), learning(learned_every(3)))
     assert json.loads(json.dumps(state)) == state

@@ -5,7 +5,7 @@ How much each term counts is learned, and which parameters belong together is se
 they cannot tell, the function of all parameters and the single ones carry the search.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -30,6 +30,7 @@ _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the
 
 # Most objectives have no noise, and what is taken for noise hides the last steps to the optimum; others have much.
 _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
+_FREER = replace(_FIT, deviation_sd=1.0)
 
 _LAST = 0.05  # share of a known budget, at its end, in which there is nothing left to explore for
 
@@ -108,6 +109,7 @@ class Auto(Method):
             choose_due=lambda n, chosen_at: n >= max(_FIRST_SEARCH, 1.3 * chosen_at),
             decisive=True,
             full_order=space.dim > 1,
+            freer=_FREER,
             compress=True,
         )
 

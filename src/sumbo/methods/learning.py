@@ -24,6 +24,7 @@ from sumbo.methods.scales import Scales, observed_values
 from sumbo.sparse import EXACT_LIMIT
 
 _COMPRESS_GROWTH = 1.3  # the scale of the values is considered again when there are so many times more of them
+_FREER_GROWTH = 1.3  # likewise, whether lengthscales are free
 _AT_ONCE = 500  # observations up to which that is done in one suggestion with learning: later, nobody waits for both
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
@@ -44,6 +45,7 @@ class Learning:
         decisive: take other groups only if the evidence for them is beyond luck, not as they are chosen.
         choose_due: where decisive, look for groups again? likewise; elsewhere that is done at every learning.
         full_order: add a term over all dimensions.
+        freer: settings for lengthscales of their own, where the evidence, now and then, decides for them.
         compress: let the evidence decide, now and then, whether bad values are compressed; see `Scales`.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
@@ -56,6 +58,7 @@ class Learning:
     decisive: bool = False
     choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
     full_order: bool = False
+    freer: FitSettings | None = None
     compress: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
@@ -84,11 +87,36 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     # Past the limit of exact models, one more fit would keep people waiting for what is long decided.
     rescale = learning.compress and _COMPRESS_GROWTH * state.get("scaled_at", 0) <= n <= EXACT_LIMIT
     if known is None or learning.due(n, state["learned_at"]):
-        learned = _learn(X, y, known, blank, learning, query.rng)
+        learned = _learn(X, y, known, blank, replace(learning, settings=_settings(learning, state)), query.rng)
         fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
         return _rescaled(X, scales, learned, fresh, learning) if rescale and n <= _AT_ONCE else (learned, fresh)
     present = _up_to_date(known, X, y, state["learned_at"], query.cache)
-    return _rescaled(X, scales, present, state, learning) if rescale and n > _AT_ONCE else (present, state)
+    if rescale and n > _AT_ONCE:
+        return _rescaled(X, scales, present, state, learning)
+    if learning.freer is not None and _FREER_GROWTH * state.get("freed_at", 0) <= n <= EXACT_LIMIT:
+        return _freed(X, y, present, state, learning)
+    return present, state
+
+
+def _settings(learning: Learning, state: State) -> FitSettings:
+    return learning.freer if learning.freer is not None and state.get("free", False) else learning.settings
+
+
+def _freed(X: Array, y: Array, model: AdditiveGP, state: State, learning: Learning) -> tuple[AdditiveGP, State]:
+    """The model with lengthscales shrunk to a common one, or with ones of their own where the evidence pays for them.
+
+    Free parameters raise the evidence by half a nat each on average when they are good for nothing (Wilks), and are
+    worth having from one nat each on (Akaike).
+    """
+    now = bool(state.get("free", False))
+    state = state | {"freed_at": len(y)}
+    other_state = state | {"free": not now}
+    other = model.fit(X, y, settings=_settings(learning, other_state), warm=True)
+    gain = other.log_marginal_likelihood() - model.log_marginal_likelihood()
+    charge = float(len(model.lengthscales))
+    if gain > (-charge if now else charge):
+        return other, other_state | _write_model(other, len(y), state["chosen_at"])
+    return model, state
 
 
 def _is_compressed(state: State) -> bool:
@@ -102,7 +130,7 @@ def _rescaled(
     now = _is_compressed(state)
     (_, handicap), (y, other_handicap) = scales.on(now), scales.on(not now)
     state = state | {"scaled_at": len(y)}
-    other = model.fit(X, y, settings=learning.settings, warm=True)
+    other = model.fit(X, y, settings=_settings(learning, state), warm=True)
     if other.log_marginal_likelihood() + other_handicap <= model.log_marginal_likelihood() + handicap:
         return model, state
     return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": not now}
@@ -131,7 +159,7 @@ def _decided(scales: Scales, known: AdditiveGP, learning: Learning, query: Query
     present = _up_to_date(known, query.X, y, state["learned_at"], query.cache)
     groups = Decomposition(query.state["candidate"])
     other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
-    other = other.fit(query.X, other_y, settings=learning.settings, warm=True)
+    other = other.fit(query.X, other_y, settings=_settings(learning, state), warm=True)
     if _worth(other) + other_handicap > _worth(present) + handicap:
         return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": then}
     return present, state
