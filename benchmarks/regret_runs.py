@@ -64,6 +64,7 @@ ABLATION = {
     "auto-no-groups": Changed(Auto(max_group_size=1)),
     "auto-no-full-order-term": Changed(names={"Learning": _learning(full_order=False)}),
     "auto-no-compressing": Changed(names={"Learning": _learning(compress=False)}),
+    "auto-lengthscales-never-free": Changed(names={"_FREER": None}),
     "auto-no-box": Changed(names={"promising_box": lambda model, space: None}),
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
     "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),

@@ -120,7 +120,7 @@ def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
     y = np.sin(4.0 * X @ weights)
     shrunk = FitSettings(starts=1, noise=1e-6)
     plan = learning(learned_every(10), D=6, settings=shrunk, freer=replace(shrunk, deviation_sd=1.0))
-    first, state = current_model(query(X[:120], y[:120]), plan)
+    _, state = current_model(query(X[:120], y[:120]), plan)
     assert "free" not in state  # a fit and a choice are no work for one suggestion
     second, state = current_model(query(X, y, state=state), plan)
     assert state.get("free", False) is uneven

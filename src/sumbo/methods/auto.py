@@ -32,6 +32,8 @@ _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the
 _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
 _FREER = replace(_FIT, deviation_sd=1.0)
 
+_AWAY = 3  # one point in so many is looked for in the whole cube
+
 _LAST = 0.05  # share of a known budget, at its end, in which there is nothing left to explore for
 
 _FIRST_SEARCH = 30  # observations with which groups are looked for the first time
@@ -79,8 +81,8 @@ class Auto(Method):
         model, state = current_model(query, self._learning(query.space))
         gp = with_pending(model, query)
         starts = np.vstack([incumbents(model, 2), group_starts(model, query)])
-        # Every other point is looked for near the best ones; the rest keep the search from being locked in there.
-        box = promising_box(model, query.space) if query.number % 2 else None
+        # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
+        box = promising_box(model, query.space) if query.number % _AWAY else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
         best = best_seen(gp)
