@@ -122,6 +122,8 @@ def test_ctrl_c_keeps_everything_and_the_search_can_go_on(workers, tmp_path):
         lambda state: state.update(groups=[[0, 0]]),
         lambda state: state.update(noise_variance=-1.0),
         lambda state: state.update(learned_at="long ago"),
+        lambda state: state.update(scaled_at="long ago"),
+        lambda state: state.update(freed_at=None),
     ],
 )
 def test_a_damaged_model_is_named_and_can_be_learned_anew(damage):
@@ -131,6 +133,6 @@ def test_a_damaged_model_is_named_and_can_be_learned_anew(damage):
         opt.tell(trial, float(trial.x.sum()))
     saved = opt.to_dict()
     damage(saved["state"])
-    with pytest.raises(StateError, match="the saved model cannot be read"):
+    with pytest.raises(StateError, match="the saved (model cannot be read|state of the method makes no sense)"):
         sumbo.Optimizer.from_dict(saved).ask()
     assert sumbo.Optimizer.from_dict(saved | {"state": {}}).ask().number == 14

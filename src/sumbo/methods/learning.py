@@ -23,8 +23,7 @@ from sumbo.methods.base import Query, State
 from sumbo.methods.scales import Scales, observed_values
 from sumbo.sparse import EXACT_LIMIT
 
-_COMPRESS_GROWTH = 1.3  # the scale of the values is considered again when there are so many times more of them
-_FREER_GROWTH = 1.3  # likewise, whether lengthscales are free
+_GROWTH = 1.3  # the scale of values and freedom of lengthscales are considered again with so many times more values
 _AT_ONCE = 500  # observations up to which that is done in one suggestion with learning: later, nobody waits for both
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
@@ -69,6 +68,8 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     X, scales, state = query.X, Scales(observed_values(query)), query.state
     y, _ = scales.on(_is_compressed(state))
     n = len(y)
+    rescale = learning.compress and _is_grown(n, state.get("scaled_at", 0))
+    free = learning.freer is not None and _is_grown(n, state.get("freed_at", 0))
     blank = AdditiveGP(
         learning.start, kernel=learning.kernel, categories=query.categories, full_order=learning.full_order
     )
@@ -84,8 +85,6 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
             return _decided(scales, known, learning, query)
         if learning.choose_due(n, state["chosen_at"]):
             return _searched(scales, known, learning.choose, query)
-    # Past the limit of exact models, one more fit would keep people waiting for what is long decided.
-    rescale = learning.compress and _COMPRESS_GROWTH * state.get("scaled_at", 0) <= n <= EXACT_LIMIT
     if known is None or learning.due(n, state["learned_at"]):
         learned = _learn(X, y, known, blank, replace(learning, settings=_settings(learning, state)), query.rng)
         fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
@@ -93,9 +92,15 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
     present = _up_to_date(known, X, y, state["learned_at"], query.cache)
     if rescale and n > _AT_ONCE:
         return _rescaled(X, scales, present, state, learning)
-    if learning.freer is not None and _FREER_GROWTH * state.get("freed_at", 0) <= n <= EXACT_LIMIT:
-        return _freed(X, y, present, state, learning)
-    return present, state
+    return _freed(X, y, present, state, learning) if free else (present, state)
+
+
+def _is_grown(n: int, considered_at: int) -> bool:
+    """Are there enough more values to consider a choice again?
+
+    Past the limit of exact models, one more fit would keep people waiting for what is long decided.
+    """
+    return _GROWTH * considered_at <= n <= EXACT_LIMIT
 
 
 def _settings(learning: Learning, state: State) -> FitSettings:
