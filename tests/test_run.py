@@ -329,7 +329,7 @@ def test_any_executor_will_do(workers):
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.01)
+        time.sleep(0.1)
         with lock:
             now -= 1
         return bowl(x)

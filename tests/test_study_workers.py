@@ -65,15 +65,15 @@ def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
 
 
 def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
-    with processes(function(tmp_path), 2, 3.0) as workers:
+    with processes(function(tmp_path), 2, 8.0) as workers:
         began = time.monotonic()
         hanging = workers.submit(Job("study", 0, {"x": "hang"}))
         died, after = (workers.submit(Job("study", i, {"x": x})) for i, x in ((1, "die"), (2, 7)))
         assert outcome(died.result(60)).reason == "the worker process died (signal 9, SIGKILL)"
         assert outcome(after.result(60)).value == 7.0
         assert not hanging.done()
-        assert outcome(hanging.result(60)).reason == "took longer than timeout = 3 seconds"
-        assert 2.5 < time.monotonic() - began < 20
+        assert outcome(hanging.result(60)).reason == "took longer than timeout = 8 seconds"
+        assert 7.5 < time.monotonic() - began < 40
         assert outcomes(workers, [8, 9])[1].value == 9.0
 
 

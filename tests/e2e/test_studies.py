@@ -78,7 +78,7 @@ def test_a_killed_run_leaves_no_program_behind(tmp_path):
 
 
 def test_ctrl_c_once_finishes_what_runs(tmp_path):
-    path = begin(tmp_path, "budget = 100\nworkers = 2", delay=1)
+    path = begin(tmp_path, "budget = 100\nworkers = 2", delay=3)
     process = start("run", path)
     until(lambda: len(lines_of(tmp_path / "begun")) == 2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
