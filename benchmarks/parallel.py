@@ -18,7 +18,7 @@ import heapq
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,28 +174,38 @@ def waiting(runs: Mapping[Task, Run]) -> list[str]:
 
 
 def side_by_side(runs: Mapping[Task, Run]) -> list[str]:
-    lines = [f"| problem | seeds | one worker | {WORKERS} workers | ratio | wanted |", "|---|---:|---:|---:|---:|---:|"]
+    lines = [f"| problem | seeds | | one worker | {WORKERS} workers | ratio | wanted |"]
+    lines += ["|---|---:|---|---:|---:|---:|---:|"]
     for problem in SIDE_BY_SIDE:
-        pairs = pairs_of(runs, problem)
-        if not pairs:
-            continue
-        alone, together = (statistics.mean(column) for column in zip(*pairs, strict=True))
-        ratio = f"{together / alone:.2f}" if alone > 0 else "-"
-        lines.append(f"| {problem} | {len(pairs)} | {alone:.3g} | {together:.3g} | {ratio} | at most {BAR} |")
-    lines += ["", "Seed by seed, one worker / eight:"]
+        for name, figure, bar in (("simple regret", final_regret, f"at most {BAR}"), ("R_T / T", average_regret, "")):
+            pairs = pairs_of(runs, problem, figure)
+            if not pairs:
+                continue
+            alone, together = (statistics.mean(column) for column in zip(*pairs, strict=True))
+            ratio = f"{together / alone:.2f}" if alone > 0 else "-"
+            lines.append(f"| {problem} | {len(pairs)} | {name} | {alone:.3g} | {together:.3g} | {ratio} | {bar} |")
+    lines += ["", "Simple regret seed by seed, one worker / eight:"]
     for problem in SIDE_BY_SIDE:
-        each = ", ".join(f"{a:.3g} / {b:.3g}" for a, b in pairs_of(runs, problem))
+        each = ", ".join(f"{a:.3g} / {b:.3g}" for a, b in pairs_of(runs, problem, final_regret))
         lines.append(f"- {problem}: {each or 'no runs yet'}")
     return lines
 
 
-def pairs_of(runs: Mapping[Task, Run], problem: str) -> list[tuple[float, float]]:
-    """Final simple regret with one worker and with several, for each seed that has both."""
+def final_regret(record: Run) -> float:
+    return float(record["simple_regret"][-1])
+
+
+def average_regret(record: Run) -> float:
+    return float(record["average_regret"])
+
+
+def pairs_of(runs: Mapping[Task, Run], problem: str, figure: Callable[[Run], float]) -> list[tuple[float, float]]:
+    """A figure with one worker and with several, for each seed that has both."""
     found = []
     for seed in range(SEEDS):
         both = [runs.get(Task("virtual", problem, workers, seed, BUDGET)) for workers in (1, WORKERS)]
         if both[0] is not None and both[1] is not None:
-            found.append((both[0]["simple_regret"][-1], both[1]["simple_regret"][-1]))
+            found.append((figure(both[0]), figure(both[1])))
     return found
 
 

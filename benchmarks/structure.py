@@ -41,8 +41,9 @@ RUNS = Path(__file__).with_name("structure.jsonl")
 TIED = FitSettings(ard=False, group_scales=False)
 LARGEST = 8  # max_group_size everywhere
 SURE = 0.9
-EVALUATIONS = {200: 40_000}  # of a search, half of them for one size; with more points the data decide sooner
-FEWER = 2000
+# Of a search; from 10,000 on, half of them for one size. With more points the data decide sooner.
+EVALUATIONS = {200: 40_000, 400: 4000, 800: 4000}
+FEWER = 2000  # where groups are no end in themselves
 SAMPLED = 20000  # evaluations of a posterior
 
 TESTED = 1000  # points that held-out likelihoods are measured at
