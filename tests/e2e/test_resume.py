@@ -133,6 +133,6 @@ def test_a_damaged_model_is_named_and_can_be_learned_anew(damage):
         opt.tell(trial, float(trial.x.sum()))
     saved = opt.to_dict()
     damage(saved["state"])
-    with pytest.raises(StateError, match="the saved (model cannot be read|state of the method makes no sense)"):
+    with pytest.raises(StateError, match=r"the saved (model cannot be read|state of the method makes no sense)"):
         sumbo.Optimizer.from_dict(saved).ask()
     assert sumbo.Optimizer.from_dict(saved | {"state": {}}).ask().number == 14
