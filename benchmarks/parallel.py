@@ -243,12 +243,13 @@ def plot(runs: Mapping[Task, Run], path: Path) -> None:
     figure = Figure(figsize=(9, 3.2), facecolor="white", layout="constrained")
     speed, regret = figure.subplots(1, 2)
     speed.plot(workers, [1 / (r["late_seconds_per_suggestion"] or np.nan) for _, r in found], "o-", color="#0969da")
-    speed.set(xscale="log", yscale="log", xlabel="workers", ylabel="suggestions per processor second")
+    speed.set(xscale="log", xlabel="workers", ylabel="suggestions per processor second")
+    speed.set_ylim(bottom=0.0)
     for (task, record), colour in zip(found, ("#57606a", "#1b7c83", "#bf8700", "#d1242f"), strict=False):
         label = f"{task.workers} worker{'s' if task.workers > 1 else ''}"
         regret.plot(record["evaluations"], record["simple_regret"], color=colour, label=label)
     regret.set(yscale="log", xlabel="evaluations", ylabel="simple regret")
-    regret.legend(frameon=False)
+    regret.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axis in (speed, regret):
         axis.grid(True, which="major", alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
