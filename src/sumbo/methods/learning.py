@@ -21,9 +21,9 @@ from sumbo.gp import AdditiveGP
 from sumbo.kernels import Array
 from sumbo.methods.base import Query, State
 from sumbo.methods.scales import Scales, observed_values
-from sumbo.sparse import EXACT_LIMIT
 
 _GROWTH = 1.3  # the scale of values and freedom of lengthscales are considered again with so many times more values
+_LONG_DECIDED = 1000  # observations beyond which they are not: one more fit would keep people waiting
 _AT_ONCE = 500  # observations up to which that is done in one suggestion with learning: later, nobody waits for both
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
@@ -96,11 +96,8 @@ def current_model(query: Query, learning: Learning) -> tuple[AdditiveGP, State]:
 
 
 def _is_grown(n: int, considered_at: int) -> bool:
-    """Are there enough more values to consider a choice again?
-
-    Past the limit of exact models, one more fit would keep people waiting for what is long decided.
-    """
-    return _GROWTH * considered_at <= n <= EXACT_LIMIT
+    """Are there enough more values to consider a choice again?"""
+    return _GROWTH * considered_at <= n <= _LONG_DECIDED
 
 
 def _settings(learning: Learning, state: State) -> FitSettings:
