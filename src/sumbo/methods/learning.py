@@ -24,7 +24,7 @@ from sumbo.methods.scales import Scales, observed_values
 
 _GROWTH = 1.3  # the scale of values and freedom of lengthscales are considered again with so many times more values
 _LONG_DECIDED = 1000  # observations beyond which they are not: one more fit would keep people waiting
-_AT_ONCE = 500  # observations up to which that is done in one suggestion with learning: later, nobody waits for both
+_AT_ONCE = 500  # observations up to which the scale is considered in one suggestion with learning; later, in the next
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 
 # Given points, standardised values, the present model, and randomness: the groups to use from now on.
