@@ -241,6 +241,6 @@ def test_wishes_inside_cyclic_groups_are_kept_to():
 
 def test_a_sum_whose_values_are_compressed_has_no_interactions():
     space = {"chord": sumbo.Float(1.0, 8.0, log=True), "a": sumbo.Float(0.0, 1.0)}
-    result = sumbo.minimize(lambda p: (p["chord"] - 3.0) ** 2 + p["a"], space, 30, seed=0, progress=False)
+    result = sumbo.minimize(lambda p: (p["chord"] - 3.0) ** 2 + p["a"], space, 40, seed=0, progress=False)
     assert result.optimizer.to_dict()["state"]["compressed"]
     assert next(iter(result.optimizer.interactions())).probability < 0.5

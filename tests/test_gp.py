@@ -130,6 +130,18 @@ def test_log_marginal_likelihood_against_the_dense_formula(case):
 
 
 @given(CASES)
+@quick
+def test_leaving_one_out_is_conditioning_on_the_others(case):
+    _, gp, X, y, _ = drawn(case)
+    means, stds = gp.condition(X, y).leave_one_out()
+    for i in range(len(y)):
+        others = np.delete(np.arange(len(y)), i)
+        mean, std = gp.condition(X[others], y[others]).posterior(X[i : i + 1])
+        np.testing.assert_allclose(means[i], mean[0], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(stds[i] ** 2, std[0] ** 2 + gp.noise_variance, rtol=1e-6, atol=1e-6)
+
+
+@given(CASES)
 @settings(max_examples=15, deadline=None)
 def test_evidence_gradient_is_by_log_lengthscales_log_scales_and_log_noise(case):
     oracle, gp, X, y, _ = drawn(case)

@@ -10,15 +10,17 @@ import pytest
 from sumbo import Optimizer, Space
 from sumbo.decomposition import Decomposition
 from sumbo.fit import FitSettings
+from sumbo.gp import AdditiveGP
 from sumbo.methods.base import Deadline, Query
 from sumbo.methods.learning import (
     Learning,
     current_model,
+    is_better,
     learned_every,
     learned_geometrically,
     with_pending,
 )
-from sumbo.methods.scales import observed_values
+from sumbo.methods.scales import Scales, observed_values, standardise
 
 # --- queries made by hand -----------------------------------------------------------------------------------
 
@@ -134,6 +136,42 @@ def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
         X, y = data(121, D=6, seed=1)
         _, state = current_model(query(X, y, state={**state, "learned_at": 120, "freed_at": 50}), plan)
         assert not state["free"]
+
+
+TAILS = {
+    "heavy": lambda X: -np.exp(16.0 * np.abs(X - 0.5).mean(axis=1)),
+    "kinked": lambda X: np.minimum(-np.square(X - 0.5).sum(axis=1), -3.0 * np.abs(X - 0.5).max(axis=1)),
+    "smooth": lambda X: -np.square(X - 0.5).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "modest", "speaks_for_it", "predicts_better"),
+    [
+        ("heavy", 1.0, True, True),
+        ("smooth", 1.0, False, False),
+        ("kinked", 1.0, False, True),
+        ("smooth", 1e-3, True, False),
+    ],
+)
+def test_values_are_compressed_where_evidence_and_prediction_both_speak_for_it(
+    shape, modest, speaks_for_it, predicts_better
+):
+    X = np.random.default_rng(0).random((64, 2))
+    X[32:] = 0.5 + 0.2 * (X[32:] - 0.5)
+    scales = Scales(standardise(TAILS[shape](X)))
+    blank = AdditiveGP([(0,), (1,)], full_order=True)
+    settings = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
+    plain, compressed = (blank.fit(X, scales.on(scale)[0], settings=settings) for scale in (False, True))
+    h = plain.hyperparameters  # a model that is too sure of itself predicts the same, but the evidence is against it
+    h = replace(h, scales=modest * h.scales, noise_variance=modest**2 * h.noise_variance)
+    plain = plain.with_hyperparameters(h).condition(X, plain.y)
+    evidence = compressed.log_marginal_likelihood() + scales.on(True)[1] - plain.log_marginal_likelihood()
+    errors = [scales.error_above(gp.leave_one_out()[0], scale) for gp, scale in ((plain, False), (compressed, True))]
+    assert (evidence > 0.0, errors[1] < errors[0]) == (speaks_for_it, predicts_better)
+    both = speaks_for_it and predicts_better
+    assert is_better(compressed, True, plain, False, scales) is both
+    assert is_better(plain, False, compressed, True, scales) is not both
 
 
 def test_the_state_is_json():

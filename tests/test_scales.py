@@ -86,6 +86,22 @@ def test_the_slopes_are_those_of_the_map():
     assert slopes / len(y) == pytest.approx(steps.mean() - 0.15, abs=2e-3)  # less the charge
 
 
+def test_errors_are_told_in_the_same_unit_on_both_scales():
+    y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 41))
+    scales, above = Scales(y), y > np.median(y)
+    errors = np.random.default_rng(1).standard_normal(41)
+    assert scales.error_above(y + errors, False) == pytest.approx(np.abs(errors[above]).mean())
+    z, _ = scales.on(True)
+    unit = np.ptp(y[above]) / np.ptp(z[above])
+    assert scales.error_above(z + errors / unit, True) == pytest.approx(np.abs(errors[above]).mean())
+
+
+@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
+def test_where_no_value_is_above_the_median_there_is_no_error(values):
+    scales = Scales(standardise(np.array(values)))
+    assert [scales.error_above(np.ones(len(values)), compressed) for compressed in (False, True)] == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
 def test_few_and_equal_values(values):
     y = standardise(np.array(values))

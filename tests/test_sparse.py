@@ -93,6 +93,18 @@ def test_appending_is_conditioning_with_the_same_support():
 
 
 @pytest.mark.usefixtures("small")
+def test_leaving_one_out_is_the_approximation_without_it():
+    X, y, _ = data(60)
+    gp = model().condition(X, y)
+    means, stds = gp.leave_one_out()
+    for i in (0, 17, 59):
+        others = np.delete(np.arange(60), i)
+        mean, variance = naive(gp, X[others], y[others], X[i : i + 1], X[chosen(y, 20)])
+        assert_allclose(means[i], mean[0], atol=1e-6)
+        assert_allclose(stds[i] ** 2, variance[0] + gp.noise_variance, atol=1e-6)
+
+
+@pytest.mark.usefixtures("small")
 def test_branches_do_not_disturb_each_other():
     X, y, Z = data(50)
     parent = model().condition(X, y)

@@ -248,6 +248,12 @@ class AdditiveGP:
         """log p(y | X) under the present hyperparameters."""
         return self._observed().log_evidence()
 
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each observation, noise included, as all the others predict it."""
+        data = self._observed()
+        weights, precisions = data.precise_weights()
+        return data.y - weights / precisions, 1.0 / np.sqrt(precisions)
+
     def evidence_gradient(self) -> tuple[Array, Array, float]:
         """Derivatives of the log evidence by log lengthscales (P,), log scales (M,) and log noise variance."""
         data = self._observed()

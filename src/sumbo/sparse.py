@@ -149,6 +149,13 @@ class Sparse:
         C, _ = linalg.cholesky_in_place(np.eye(len(self.B)) - self._B_inv)
         return np.tril(C).T @ self.L_inv_U
 
+    def precise_weights(self) -> tuple[Array, Array]:
+        """S^-1 y and the diagonal of S^-1, S = lambda^1/2 (I + A A^T) lambda^1/2 being y's covariance: O(n m^2)."""
+        A = self.rows[: self.n]
+        AB = A @ self._B_inv
+        weights = (self.y / self.deviations - AB @ self._told()) / self.deviations
+        return weights, (1.0 - np.einsum("im,im->i", AB, A)) / np.square(self.deviations)
+
     def log_evidence(self) -> float:
         """The log evidence of the approximation: y ~ N(0, lambda^1/2 (I + A A^T) lambda^1/2)."""
         L, _ = linalg.cholesky_in_place(self.B.copy())

@@ -29,7 +29,7 @@ _INSET = 0.6  # share of each range, around its middle, that the first points fi
 _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the others fill the whole cube
 
 # Most objectives have no noise, and what is taken for noise hides the last steps to the optimum; others have much.
-_FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
+_FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
 _FREER = replace(_FIT, deviation_sd=1.0)
 
 _AWAY = 3  # one point in so many is looked for in the whole cube

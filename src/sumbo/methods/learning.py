@@ -128,12 +128,12 @@ def _is_compressed(state: State) -> bool:
 def _rescaled(
     X: Array, scales: Scales, model: AdditiveGP, state: State, learning: Learning
 ) -> tuple[AdditiveGP, State]:
-    """The model on the scale that it has or on the other one, whichever the evidence speaks for."""
+    """The model on the scale that it has or on the other one, whichever is better."""
     now = _is_compressed(state)
-    (_, handicap), (y, other_handicap) = scales.on(now), scales.on(not now)
+    y, _ = scales.on(not now)
     state = state | {"scaled_at": len(y)}
     other = model.fit(X, y, settings=_settings(learning, state), warm=True)
-    if other.log_marginal_likelihood() + other_handicap <= model.log_marginal_likelihood() + handicap:
+    if not is_better(other, not now, model, now, scales):
         return model, state
     return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": not now}
 
@@ -154,17 +154,33 @@ def _searched(scales: Scales, known: AdditiveGP, choose: ChooseGroups, query: Qu
 
 
 def _decided(scales: Scales, known: AdditiveGP, learning: Learning, query: Query) -> tuple[AdditiveGP, State]:
-    """The present model or one with the candidate's groups and scale, whichever the evidence speaks for."""
+    """The present model or one with the candidate's groups and scale, whichever is better."""
     state = {name: value for name, value in query.state.items() if not name.startswith("candidate")}
     now, then = _is_compressed(state), bool(query.state.get("candidate_compressed", False))
-    (y, handicap), (other_y, other_handicap) = scales.on(now), scales.on(then)
+    (y, _), (other_y, _) = scales.on(now), scales.on(then)
     present = _up_to_date(known, query.X, y, state["learned_at"], query.cache)
     groups = Decomposition(query.state["candidate"])
     other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
     other = other.fit(query.X, other_y, settings=_settings(learning, state), warm=True)
-    if _worth(other) + other_handicap > _worth(present) + handicap:
+    if is_better(other, then, present, now, scales):
         return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": then}
     return present, state
+
+
+def is_better(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, scales: Scales) -> bool:
+    """Is the other model better than the present one? Each is on the scale, compressed or not, of its own.
+
+    For the evidence, the worse half of the values counts as much as the better one. So values are compressed only as
+    long as the better half, which is the same on both scales, is predicted better that way as well.
+    """
+    speaks_for_it = _worth(other) + scales.on(then)[1] > _worth(present) + scales.on(now)[1]
+    if then == now or len(scales.plain) > _LONG_DECIDED:
+        return speaks_for_it
+    error, present_error = (
+        scales.error_above(model.leave_one_out()[0], scale) for model, scale in ((other, then), (present, now))
+    )
+    predicts_better = error < present_error
+    return speaks_for_it and predicts_better if then else speaks_for_it or predicts_better
 
 
 def best_seen(model: AdditiveGP) -> float:

@@ -59,24 +59,30 @@ class Scales:
         """
         if not compressed:
             return self.plain, 0.0
-        z, log_slopes = self._compressed
+        z, log_slopes, _ = self._compressed
         return z, log_slopes - _CHARGE * len(z)
 
+    def error_above(self, predicted: Array, compressed: bool) -> float:
+        """How far predictions on a scale are off, on average over the values above the median, in units of `plain`."""
+        above = self.plain > np.median(self.plain)
+        unit = self._compressed[2] if compressed else 1.0
+        return unit * float(np.abs(predicted - self.on(compressed)[0])[above].mean()) if above.any() else 0.0
+
     @cached_property
-    def _compressed(self) -> tuple[Array, float]:
+    def _compressed(self) -> tuple[Array, float, float]:
         """Below the median m values become m - s log(1 + (m - y) / s), s being how far the best is above m.
 
         Whether a bad point is ten or a thousand times worse than the median does not tell where the best one is, but
-        would dominate the fit.
+        would dominate the fit. Also the log of the slopes, and what the new unit is on the old scale, above m.
         """
         y = self.plain
         if len(y) == 0:
-            return y, 0.0
+            return y, 0.0, 1.0
         median = float(np.median(y))
         span = max(float(y.max()) - median, 1e-3)  # many values may be the best one
         below = np.log1p(np.maximum(median - y, 0.0) / span)
         z = np.where(y < median, median - span * below, y)
         spread = float(z.std())
         if spread < 1e-14:
-            return y, 0.0
-        return standardise(z), -float(below.sum()) - len(y) * float(np.log(spread))
+            return y, 0.0, 1.0
+        return standardise(z), -float(below.sum()) - len(y) * float(np.log(spread)), spread
