@@ -145,6 +145,8 @@ class AdditiveGP:
     ) -> "AdditiveGP":
         """Learn the hyperparameters by evidence and prior, then condition on the data.
 
+        They are learned from 1000 observations at most, evenly spread over all: more cost much and change them little.
+
         Args:
             X: points in the unit cube, (n, D).
             y: centred values, (n,).
@@ -154,8 +156,7 @@ class AdditiveGP:
         X, y = self._checked(X, y)
         if len(y) == 0:
             return self.condition(X, y)
-        # Past the limit of exact models, hyperparameters come from observations spread evenly over all.
-        some = np.linspace(0, len(y) - 1, len(y) if len(y) <= EXACT_LIMIT else FIT_POINTS).astype(int)
+        some = np.linspace(0, len(y) - 1, min(len(y), FIT_POINTS)).astype(int)
         learned = fit_hyperparameters(
             np.ascontiguousarray(X[some].T),
             y[some],

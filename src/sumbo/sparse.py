@@ -30,7 +30,7 @@ from sumbo.evidence import LOG_2PI
 from sumbo.kernels import Array, Terms
 
 EXACT_LIMIT = 2000  # observations up to which the model is exact
-FIT_POINTS = 500  # observations from which hyperparameters are then learned
+FIT_POINTS = 1000  # observations from which hyperparameters are learned, at most
 _WORK = 1e10  # n m^2, multiplications that conditioning may take
 _BLOCK = 2000  # observations taken in at a time, to bound memory
 
