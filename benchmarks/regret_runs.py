@@ -6,6 +6,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -18,7 +19,7 @@ from runs import Run, Timed, Work, measured, news
 import sumbo
 from sumbo.fit import FitSettings
 from sumbo.methods import Auto, Method
-from sumbo.methods.learning import Learning
+from sumbo.methods.learning import Learning, has_more_evidence
 from sumbo.problems import Problem
 
 # D, d, M of the paper's synthetic functions
@@ -48,10 +49,11 @@ PROBLEMS = {name: Case(name) for name in PAPER} | {
 
 
 class Changed(NamedTuple):
-    """`auto` with other settings, or with other things under some names of its module."""
+    """`auto` with other settings, or with other things under some names of a module: its own, if not told."""
 
     method: Method = Auto()
     names: Mapping[str, Any] = {}
+    module: str = "sumbo.methods.auto"
 
 
 def _learning(**changed: Any) -> Callable[..., Learning]:
@@ -59,16 +61,23 @@ def _learning(**changed: Any) -> Callable[..., Learning]:
     return lambda *values, **settings: Learning(*values, **{**settings, **changed})
 
 
+_SOME_NOISE = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
+
+
 # `auto` with each of its parts switched off or changed in turn, for `--ablation`: a new part needs a line here only.
 ABLATION = {
     "auto-no-groups": Changed(Auto(max_group_size=1)),
     "auto-no-full-order-term": Changed(names={"Learning": _learning(full_order=False)}),
     "auto-no-compressing": Changed(names={"Learning": _learning(compress=False)}),
+    "auto-compressing-by-evidence-alone": Changed(
+        names={"is_better": has_more_evidence}, module="sumbo.methods.learning"
+    ),
     "auto-lengthscales-never-free": Changed(names={"_FREER": None}),
     "auto-no-box": Changed(names={"promising_box": lambda model, space: None}),
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
     "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
+    "auto-some-noise-always": Changed(names={"_FIT": _SOME_NOISE, "_FREER": replace(_SOME_NOISE, deviation_sd=1.0)}),
     "auto-explores-to-the-end": Changed(names={"_LAST": 0.0}),
     "auto-5-initial-points": Changed(Auto(n_init=5)),
 }
@@ -145,8 +154,8 @@ def search(task: Task, problem: Problem, f: Objective) -> None:
         return
     optimise = sumbo.minimize if problem.direction == "minimize" else sumbo.maximize
     method = method_of(task.method, problem)
-    names = ABLATION[task.method].names if task.method in ABLATION else {}
-    with patch.multiple("sumbo.methods.auto", **names) if names else nullcontext():
+    changed = ABLATION.get(task.method, Changed())
+    with patch.multiple(changed.module, **changed.names) if changed.names else nullcontext():
         optimise(f, problem.space, task.budget, method=method, seed=task.seed, progress=False)
 
 

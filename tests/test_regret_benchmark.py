@@ -289,8 +289,13 @@ def test_the_report_tells_counts_missing_and_failed_runs():
     assert "sumbo 1.2.3" in text
 
 
-# Where a part shows: heavy tails, and lengthscales that differ much.
-SHOWN = {"auto-no-compressing": ("powell-40", 40), "auto-lengthscales-never-free": ("additive-10-3-3", 110)}
+# Where a part shows: heavy tails, smooth functions, and lengthscales that differ much.
+SHOWN = {
+    "auto-no-compressing": ("powell-40", 40),
+    "auto-compressing-by-evidence-alone": ("additive-40-35-1", 60),
+    "auto-lengthscales-never-free": ("additive-10-3-3", 110),
+    "auto-some-noise-always": ("additive-10-3-3", 110),
+}
 
 
 @cache

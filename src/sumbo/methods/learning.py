@@ -173,7 +173,7 @@ def is_better(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, sca
     For the evidence, the worse half of the values counts as much as the better one. So values are compressed only as
     long as the better half, which is the same on both scales, is predicted better that way as well.
     """
-    speaks_for_it = _worth(other) + scales.on(then)[1] > _worth(present) + scales.on(now)[1]
+    speaks_for_it = has_more_evidence(other, then, present, now, scales)
     if then == now or len(scales.plain) > _LONG_DECIDED:
         return speaks_for_it
     error, present_error = (
@@ -181,6 +181,11 @@ def is_better(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, sca
     )
     predicts_better = error < present_error
     return speaks_for_it and predicts_better if then else speaks_for_it or predicts_better
+
+
+def has_more_evidence(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, scales: Scales) -> bool:
+    """Does the evidence speak for the other model, beyond what luck and compressing are charged for?"""
+    return _worth(other) + scales.on(then)[1] > _worth(present) + scales.on(now)[1]
 
 
 def best_seen(model: AdditiveGP) -> float:
