@@ -35,7 +35,7 @@ import sumbo
 from sumbo.methods import Method
 from sumbo.problems import Problem
 
-RUNS = Path(__file__).with_name("paper_table.jsonl")
+RUNS = Path(__file__).parents[1] / "docs" / "paper_table.jsonl"
 
 
 class Task(NamedTuple):
@@ -186,7 +186,7 @@ def parse_options() -> argparse.Namespace:
         help="dimensions, size and number of groups (default: 24 6 4)",
     )
     parser.add_argument("--jobs", type=int, default=default_jobs(), help="runs at a time (default: number of cores)")
-    parser.add_argument("--out", type=Path, default=RUNS, help=f"the runs (default: {RUNS.name} beside this script)")
+    parser.add_argument("--out", type=Path, default=RUNS, help=f"the runs (default: docs/{RUNS.name})")
     parser.add_argument("--markdown", type=Path, help="file to write the table to")
     options = parser.parse_args()
     if min(options.seeds, options.jobs) < 1 or options.budget < 2 * EVERY:
