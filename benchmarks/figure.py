@@ -149,7 +149,7 @@ def spread(wanted: list[float], gap: float) -> list[float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="the figure: .svg, or .png for both")
-    parser.add_argument("--runs", type=Path, default=RUNS, help=f"what paper_table.py wrote (default: docs/{RUNS.name})")
+    parser.add_argument("--runs", type=Path, default=RUNS, help=f"from paper_table.py (default: docs/{RUNS.name})")
     options = parser.parse_args()
     if options.file.suffix not in (".svg", ".png"):
         parser.error(f"the figure must be named .svg or .png, got {options.file}")
