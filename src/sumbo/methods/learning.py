@@ -45,7 +45,7 @@ class Learning:
         choose_due: where decisive, look for groups again? likewise; elsewhere that is done at every learning.
         full_order: add a term over all dimensions.
         freer: settings for lengthscales of their own, where the evidence, now and then, decides for them.
-        compress: let the evidence decide, now and then, whether bad values are compressed; see `Scales`.
+        compress: decide, now and then, whether bad values are compressed; see `Scales` and `is_better`.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
 
