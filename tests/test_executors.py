@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from studies import is_running, until
 
 from sumbo import maximize, minimize, replay
 from sumbo.errors import ObjectiveError, SettingError
+from sumbo.executors import serving
 from sumbo.executors.ahead import Ahead
 from sumbo.executors.borrowed import Borrowed, ExecutorGoneError
 from sumbo.executors.processes import Processes, portable
@@ -33,6 +35,21 @@ def test_lambdas_and_closures_reach_worker_processes():
     shift = 0.25
     result = quiet(lambda x: float(x[0]) + shift + 0.0 * os.getpid(), workers=2)
     assert [t.value for t in result.trials] == [t.x[0] + shift for t in result.trials]
+
+
+def test_a_worker_whose_answer_nobody_reads_any_more_says_nothing():
+    start = "import sys; from sumbo.executors.serving import main; main(2)"
+    pipe = subprocess.PIPE
+    worker = subprocess.Popen([sys.executable, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe)
+    worker.stdout.close()
+    for data in (len, "argument"):
+        serving.send(worker.stdin, pickle.dumps(data))
+    with pytest.raises(subprocess.TimeoutExpired):  # it waits to be told, in case there is something to clean up
+        worker.wait(2.0)
+    worker.stdin.close()
+    assert worker.wait(30.0) == 1
+    assert worker.stderr.read() == b""
+    worker.stderr.close()
 
 
 def test_what_cannot_be_sent_is_said_before_anything_is_evaluated():

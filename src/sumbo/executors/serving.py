@@ -23,6 +23,7 @@ BEGUN = b"begun"  # the frame that says: the function is called now
 at_end: list[Callable[[], None]] = []  # what to do before the worker ends because its parent wants so, or died
 
 _LENGTH = struct.Struct("!Q")
+_FAREWELL = 60.0  # seconds that what is to be done `at_end` may take
 
 
 def send(stream: IO[bytes], data: bytes) -> None:
@@ -52,12 +53,16 @@ def main(prints: int) -> None:
     if not hasattr(os, "setsid"):  # elsewhere the parent has put us into a session that Ctrl-C does not reach
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(jobs, arrived), daemon=True).start()
+    listener = threading.Thread(target=_listen, args=(jobs, arrived), daemon=True)
+    listener.start()
     function = _function(arrived.get())
-    while True:
-        data = arrived.get()
-        send(answers, BEGUN)
-        send(answers, _answer(function, data))
+    with contextlib.suppress(BrokenPipeError):  # the parent died: nobody wants an answer, or a word about that
+        while True:
+            data = arrived.get()
+            send(answers, BEGUN)
+            send(answers, _answer(function, data))
+    listener.join(_FAREWELL)  # it sees that too, and ends the process in its own way
+    os._exit(1)
 
 
 def _private_streams(prints: int) -> tuple[IO[bytes], IO[bytes]]:
