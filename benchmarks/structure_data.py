@@ -80,6 +80,41 @@ def anything(n: int, seed: int) -> Data:
     return data._replace(kernel="matern52")
 
 
+def steep(n: int, seed: int) -> Data:
+    """What a search saw of a sum of steep terms: exponentials, fourth powers and poles of groups of 1 to 3.
+
+    No Gaussian process draws such functions, and no search spreads its points evenly.
+    """
+    rng = np.random.default_rng(200 + seed)
+    order = rng.permutation(int(rng.integers(6, 13))).tolist()
+    terms = []
+    while order:
+        size = min(int(rng.integers(1, 4)), len(order))
+        term = (_exponential, _fourth_power, _pole)[int(rng.integers(3))]
+        terms.append((term, order[:size], rng.uniform(0.5, 2.0, size), rng.uniform(0.2, 0.8, size)))
+        order = order[size:]
+    groups = Decomposition([group for _, group, _, _ in terms])
+
+    def values(X: Array) -> Array:
+        return np.sum([term(X[:, group], weights, at) for term, group, weights, at in terms], axis=0)
+
+    found = sumbo.minimize(lambda x: float(values(x[None])[0]), [(0.0, 1.0)] * groups.dim, n, seed=seed, progress=False)
+    X = np.array([trial.x for trial in found.optimizer.trials])
+    return Data(X, standardised(values(X)), groups, "matern52")
+
+
+def _exponential(Z: Array, weights: Array, at: Array) -> Array:
+    return np.exp(2.0 * (Z - at) @ weights)
+
+
+def _fourth_power(Z: Array, weights: Array, at: Array) -> Array:
+    return (3.0 * (Z - at) @ weights) ** 4 + np.square(Z - at) @ weights
+
+
+def _pole(Z: Array, weights: Array, at: Array) -> Array:
+    return 1.0 / (0.05 + np.square(Z - at) @ weights)
+
+
 def powell(n: int, seed: int) -> Data:
     """Powell-40: its groups of four are themselves sums over four pairs, which form a ring."""
     problem = sumbo.problems.get("powell-40", seed=seed)

@@ -358,12 +358,55 @@ def test_random_trials_return_the_present_groups_or_better():
     assert [len(group) for group in found.groups] == [2, 2, 2]
 
 
+@pytest.mark.parametrize("power", [1, 3, 5])
+def test_justified_trust_by_leaving_out_every_value(power):
+    rng = np.random.default_rng(power)
+    problem, categories = random_problem(rng, n=40, nominal=True)
+    problem.y[:] = problem.y**power  # the higher, the more surprising a few of them
+    groups, tied = [(0, 3), (1,), (2, 4, 5)], Tied(lengthscale=0.4, variance=1.5, noise_variance=2.0)
+    model, X, y = dense(problem, categories, tied, groups), problem.XT.T, problem.y
+    z = []
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        mean, covariance = model.posterior(X[others], y[others], X[i : i + 1])
+        z.append((y[i] - mean[0]) / np.sqrt(covariance[0, 0] + tied.noise_variance))
+    wanted = 2.0 * np.mean(np.square(z)) / np.var(np.square(z))
+    assert (wanted < 0.5) == (power > 1)
+    assert Scorer(problem, tied).justified_trust(groups) == pytest.approx(min(1.0, wanted), rel=1e-6)
+
+
+@pytest.mark.parametrize(("kernel", "family"), [("se", 0), ("matern52", 2)])
+def test_scores_of_a_right_model_are_believed(kernel, family):
+    found, groups = [], [(0, 1), (2, 3)]
+    for seed in range(10):
+        X, y = draw(groups, 100, seed=seed, kernel=kernel)
+        y += 0.03 * np.random.default_rng(seed).standard_normal(len(y))
+        problem = Problem(np.ascontiguousarray(X.T), y, np.zeros(4, bool), family, Rules.of(4, 4))
+        found.append(Scorer(problem, problem.fitted(groups).tied).justified_trust(groups))
+    assert np.median(found) > 0.9
+
+
+def test_trust_weighs_the_evidence_and_not_the_prior():
+    problem, _ = random_problem(np.random.default_rng(0))
+    for groups in ([(u,) for u in range(D)], [(0, 3), (1,), (2, 4, 5)]):
+        full, half, none = (Scorer(problem, TIED, trust) for trust in (1.0, 0.5, 0.0))
+        k, M = full.total(groups), len(groups)
+        assert none.score(k, M) == problem.log_prior(M)
+        assert half.score(k, M) == pytest.approx((full.score(k, M) + problem.log_prior(M)) / 2.0)
+        np.testing.assert_allclose(half.slopes(k), 0.5 * full.slopes(k))
+
+
+def test_constant_values_are_trusted():
+    problem = Problem(np.random.default_rng(0).random((3, 9)), np.zeros(9), np.zeros(3, bool), 0, Rules.of(3, 3))
+    assert Scorer(problem, TIED).justified_trust([(0,), (1, 2)]) == 1.0
+
+
 # --- the posterior --------------------------------------------------------------------------------------------------
 
 
-def exact_posterior(problem, tied, temperature=1.0):
+def exact_posterior(problem, tied, temperature=1.0, trust=1.0):
     """Probability of every allowed decomposition, by enumeration."""
-    scorer = Scorer(problem, tied)
+    scorer = Scorer(problem, tied, trust)
     allowed = [p for p in partitions(list(range(len(problem.rules.units)))) if all(map(problem.rules.allows, p))]
     scores = np.array([scorer.score(scorer.total(groups), len(groups)) for groups in allowed]) / temperature
     p = np.exp(scores - scores.max())
@@ -400,9 +443,10 @@ def test_samples_follow_the_exact_posterior(wishes, monkeypatch):
     monkeypatch.setattr(sampling, "_SOFTENED", np.inf)  # where chains mix, they all count the same
     rng = np.random.default_rng(0)
     problem = four_dimensions(2, **wishes)
-    exact = exact_posterior(problem, TIED)
+    start = problem.rules.extremes()[0]
+    exact = exact_posterior(problem, TIED, trust=Scorer(problem, TIED).justified_trust(start))
     found = dict.fromkeys(exact, 0.0)
-    for decomposition, weight in sample(problem, TIED, problem.rules.extremes()[0], rng, 40000):
+    for decomposition, weight in sample(problem, TIED, start, rng, 40000):
         found[decomposition] += weight
     assert max(exact.values()) < 0.9
     for decomposition, p in exact.items():

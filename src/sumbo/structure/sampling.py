@@ -5,6 +5,10 @@ that evidence and prior give to each place. Its modes lie so far apart that one 
 there are. So many chains are run, each heated until it forgets where it came from, and cooled to temperature 1 before
 anything is recorded. Where the data decide, all end in the same groups; where they do not, they differ. A chain that
 is stuck below the others counts for less, but not for as little as its score says: it stands for many more like it.
+
+All that trusts the model. Values that no such Gaussian process would draw, of a steep function above all, surprise
+every decomposition, and the one that happens to be surprised least wins by many nats. So the evidence counts as far as
+the model's own predictions justify it (`Scorer.justified_trust`): in full where the model is right.
 """
 
 from collections import defaultdict
@@ -90,6 +94,7 @@ def sample(
     """Decompositions with weights, some from each of as many chains as the evaluations allow."""
     limit = problem.spent + evaluations
     scorer = Scorer(problem, tied)
+    scorer.trust = scorer.justified_trust(start)
     chains: list[list[tuple[Decomposition, float]]] = []
     while problem.spent < limit or not chains:
         walk = Walk(scorer, start, rng)
