@@ -216,6 +216,27 @@ def test_ctrl_c_in_the_middle_of_a_parallel_run():
     assert result.value is not None
 
 
+def test_ctrl_c_loses_no_value_of_an_evaluation_that_has_ended():
+    both = threading.Barrier(2)
+    ended = []
+
+    def f(x):
+        both.wait(60)
+        ended.append(float(x[0]))
+        return ended[-1]
+
+    def callback(opt, trial):
+        while len(ended) < 2:
+            time.sleep(0.01)
+        time.sleep(0.5)  # the second value arrives here
+        raise KeyboardInterrupt  # as if pressed before the second value was told
+
+    with ThreadPoolExecutor(2) as pool:
+        result = quiet(f, executor=pool, workers=2, callback=callback, budget=2)
+    assert [t.state for t in result.trials] == ["done", "done"]
+    assert sorted(t.value for t in result.trials) == sorted(ended)
+
+
 # --- failing objectives -------------------------------------------------------------------------------------
 
 
@@ -354,10 +375,11 @@ def test_points_asked_while_others_run_are_all_different():
     assert len({t.x.tobytes() for t in result.trials}) == 16
 
 
-def test_a_stop_with_workers_tells_nothing_more():
+def test_a_stop_with_workers_begins_nothing_more():
+    seen = []
     with ThreadPoolExecutor(2) as pool:
-        result = quiet(executor=pool, workers=2, callback=lambda opt, trial: True, budget=40)
-    assert sum(t.state == "done" for t in result.trials) == 1
+        result = quiet(executor=pool, workers=2, callback=lambda opt, trial: not seen.append(trial), budget=40)
+    assert len(seen) == 1
     assert len(result.trials) <= 2
     assert result.interrupted is True
 

@@ -4,7 +4,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -158,9 +158,13 @@ def _run(
     by_name = isinstance(space, Space | Mapping)
     opt = Optimizer(space, method, direction, seed, budget=budget)
     stopped = False
-    with Progress(budget, enabled=progress) as bar, closing(_place(f, workers, executor, timeout)) as place:
+    with (
+        Progress(budget, enabled=progress) as bar,
+        closing(_place(f, workers, executor, timeout)) as place,
+        closing(_evaluated(opt, budget, place, workers, by_name=by_name)) as trials,
+    ):
         try:
-            for trial in _evaluated(opt, budget, place, workers, by_name=by_name):
+            for trial in trials:
                 bar.update(opt.best, trial)
                 _give_up_if_hopeless(opt)
                 if callback is not None and callback(opt, trial) is True:
@@ -211,23 +215,32 @@ class _Here:
         pass
 
 
-def _evaluated(opt: Optimizer, budget: int, place: Place, workers: int, *, by_name: bool) -> Iterator[Trial]:
-    """Trials as they finish. What has finished is told before the next point is asked for."""
+def _evaluated(
+    opt: Optimizer, budget: int, place: Place, workers: int, *, by_name: bool
+) -> Generator[Trial, None, None]:
+    """Trials as they finish. What has finished is told before the next point is asked for, and before all ends."""
     ahead = Ahead(workers)
     running: dict[Future[Answer], Trial] = {}
     asked = 0
-    while running or asked < budget:
-        more = asked < budget and len(running) < workers + ahead.wanted
-        ended = wait(running, 0 if more else None, FIRST_COMPLETED).done
-        for future in sorted(ended, key=lambda future: running[future].number):
-            trial, answer = running.pop(future), future.result()
-            ahead.evaluated(answer.seconds)
-            yield _told(opt, trial, answer.value, answer.reason)
-        if more:
-            began = time.monotonic()
-            trial, asked = opt.ask(), asked + 1
-            ahead.suggested(time.monotonic() - began)
-            running[place.submit(_argument(trial, by_name))] = trial
+    try:
+        while running or asked < budget:
+            more = asked < budget and len(running) < workers + ahead.wanted
+            ended = wait(running, 0 if more else None, FIRST_COMPLETED).done
+            for future in sorted(ended, key=lambda future: running[future].number):
+                answer = future.result()
+                ahead.evaluated(answer.seconds)
+                trial = _told(opt, running[future], answer)
+                del running[future]  # only now: Ctrl-C may have come before it was told
+                yield trial
+            if more:
+                began = time.monotonic()
+                trial, asked = opt.ask(), asked + 1
+                ahead.suggested(time.monotonic() - began)
+                running[place.submit(_argument(trial, by_name))] = trial
+    finally:
+        for future, trial in running.items():
+            if future.done() and future.exception() is None and opt.trials[trial.number].state == "running":
+                _told(opt, trial, future.result())
 
 
 def _argument(trial: Trial, by_name: bool) -> Any:
@@ -235,12 +248,12 @@ def _argument(trial: Trial, by_name: bool) -> Any:
     return dict(trial.params) if by_name else trial.x.copy()
 
 
-def _told(opt: Optimizer, trial: Trial, value: Any, reason: str | None) -> Trial:
+def _told(opt: Optimizer, trial: Trial, answer: Answer) -> Trial:
     try:
-        if reason is None:
-            opt.tell(trial, value)
+        if answer.reason is None:
+            opt.tell(trial, answer.value)
         else:
-            opt.tell(trial, failed=True, reason=reason)
+            opt.tell(trial, failed=True, reason=answer.reason)
     except ValueError as error:  # the objective returned something that is not a number
         opt.tell(trial, failed=True, reason=str(error))
     return opt.trials[trial.number]

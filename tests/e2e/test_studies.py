@@ -10,6 +10,7 @@ from studies import call, is_running, kill, lines_of, start, states, until, writ
 
 from sumbo.cli.looking import record
 from sumbo.studies.file import load
+from sumbo.studies.loop import Listener, run
 from sumbo.studies.store import Store
 
 # Writes down each evaluation before it answers, so that a test can tell what was evaluated from what was stored.
@@ -109,6 +110,22 @@ def test_ctrl_c_twice_stops_now_and_the_trials_can_be_run_again(signals, tmp_pat
     write_program(tmp_path, SIM.replace("DELAY", "0"))
     assert call("run", path, "--budget", 3)["counts"]["done"] == 3
     check_whole(path, tmp_path, 3)
+
+
+def test_a_run_that_is_terminated_keeps_every_value_that_it_has(tmp_path):
+    path = begin(tmp_path, "budget = 100\nworkers = 2", delay=0)
+    study = load(path)
+    told = []
+
+    def ended(trial):
+        told.append(trial.number)
+        until(lambda: len(lines_of(tmp_path / "evaluated")) >= 2)
+        time.sleep(1)  # the other worker's value arrives here
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    finished = run(study, Store.open(study, create=True), 2, 2, Listener(ended=ended, say=print))
+    assert (finished, sorted(told)) == (False, [0, 1])
+    check_whole(path, tmp_path, 2)
 
 
 def test_two_runs_share_a_study(tmp_path):

@@ -154,18 +154,20 @@ class _Loop:
 
     def go_on(self, place: Place, workers: int) -> None:
         ahead = Ahead(workers)
-        while True:
-            self._look_after()
-            if self._stopping.wanted:
-                self._take_back()
-            more = not self._stopping.wanted and len(self._futures) < workers + ahead.wanted
-            began = more and self._begin(place, ahead)
-            if not self._futures:
-                return
-            for future in wait(self._futures, 0 if began else _TICK, FIRST_COMPLETED).done:
-                job, answer = self._futures.pop(future), future.result()
-                ahead.evaluated(answer.seconds)
-                self._end(job, outcome_of_answer(answer), place)
+        try:
+            while True:
+                self._look_after()
+                if self._stopping.wanted:
+                    self._take_back()
+                more = not self._stopping.wanted and len(self._futures) < workers + ahead.wanted
+                began = more and self._begin(place, ahead)
+                if not self._futures:
+                    return
+                for future in wait(self._futures, 0 if began else _TICK, FIRST_COMPLETED).done:
+                    ahead.evaluated(future.result().seconds)
+                    self._end(future, place)
+        finally:
+            self._keep_values()
 
     def _take_back(self) -> None:
         """What was asked for ahead and has not begun."""
@@ -202,18 +204,32 @@ class _Loop:
     def _submit(self, place: Place, job: Job) -> None:
         self._futures[place.submit(job)] = job
 
-    def _end(self, job: Job, outcome: Outcome, place: Place) -> None:
+    def _end(self, future: Future[Answer], place: Place) -> None:
+        job, outcome = self._futures[future], outcome_of_answer(future.result())
         again = self._tries[job.number] <= self._study.retries and not self._stopping.wanted
         if outcome.reason is not None and again:
             self._tries[job.number] += 1
             self._listener.say(f"trial {job.number}: {outcome.reason}; trying again")
+            del self._futures[future]
             self._submit(place, job)
             return
         with self._stopping.shielded():
-            self._store.tell(job.number, job.params, outcome)
-            del self._running[job.number], self._tries[job.number]
-            self._listener.ended(Ended(job.number, outcome))
+            self._tell(future, job, outcome)
         self._give_up_if_hopeless(job, outcome)
+
+    def _tell(self, future: Future[Answer], job: Job, outcome: Outcome) -> None:
+        self._store.tell(job.number, job.params, outcome)
+        del self._futures[future], self._running[job.number], self._tries[job.number]
+        self._listener.ended(Ended(job.number, outcome))
+
+    def _keep_values(self) -> None:
+        """Store what was evaluated before all was stopped, and not told yet."""
+        with self._stopping.shielded():
+            for future, job in list(self._futures.items()):
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    outcome = outcome_of_answer(future.result())
+                    if outcome.reason is None:
+                        self._tell(future, job, outcome)
 
     def _give_up_if_hopeless(self, job: Job, outcome: Outcome) -> None:
         """The same error everywhere is a bug of the objective; different ones, and NaN, are a hard problem: go on."""
