@@ -1,12 +1,15 @@
 """Cholesky factors: they exist for every finite matrix, and they grow without disturbing each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sumbo import linalg
+from sumbo import AdditiveGP, linalg
 from sumbo.errors import DataError
+from sumbo.exact import Exact
 
 quick = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -200,6 +203,27 @@ def test_appending_a_row_seen_before_stays_finite():
     assert np.isfinite(factor.lower()).all()
     assert (factor.lower().diagonal() > 0).all()
     assert np.isfinite(factor.solve(np.ones(21))).all()
+
+
+def spoiled_by_rounding():
+    """The factor of a matrix of ones, but for a last pivot that is all rounding."""
+    return linalg.Factor(np.array([[1.0, 0.0], [1.0, 1e-9]]), 2, 0.0, [2])
+
+
+def test_a_factor_spoiled_by_rounding_does_not_grow():
+    assert spoiled_by_rounding().append(np.array([1.0, 1.0]), 1.0) is not None
+    assert spoiled_by_rounding().append(np.array([1.0, 1.0 - 1e-13]), 1.0) is None
+    assert spoiled_by_rounding().append(np.array([1.0, np.nan]), 1.0) is None
+
+
+def test_observations_are_factorised_anew_where_the_factor_is_spoiled():
+    X, y = np.array([[0.5], [0.5 + 2e-7], [0.5 - 1e-7]]), np.array([1.0, 1.0, 1.0])
+    terms = AdditiveGP([(0,)], kernel="se", lengthscales=0.3).terms
+    data = replace(Exact.condition(terms, 1e-18, X[:2], y[:2]), factor=spoiled_by_rounding())
+    grown = data.append(X[2:].T, 1.0)
+    assert 1e-12 <= grown.jitter < 1e-9
+    np.testing.assert_allclose(grown.alpha.sum(), 1.0, rtol=1e-6)  # f is 1 there, and prior variance is 1
+    np.testing.assert_allclose(grown.append(X[:1].T, 1.0).alpha.sum(), 1.0, rtol=1e-6)
 
 
 @given(SEEDS, st.integers(0, 5), st.lists(st.integers(0, 10**6), min_size=1, max_size=40))

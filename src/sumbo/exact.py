@@ -28,13 +28,13 @@ class Exact:
     factor: linalg.Factor
 
     @classmethod
-    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array) -> "Exact":
-        """From scratch: O(n^3)."""
+    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array, jitter: float = 0.0) -> "Exact":
+        """From scratch: O(n^3). The jitter is added to the diagonal, and more where it takes more."""
         XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
         K = kernels.gram(XT, terms)
-        K.flat[:: len(K) + 1] += noise_variance
-        L, jitter = linalg.cholesky_in_place(K)
-        return cls(terms, noise_variance, XT, y, linalg.Factor(L, len(y), jitter, [len(y)]))
+        K.flat[:: len(K) + 1] += noise_variance + jitter
+        L, more = linalg.cholesky_in_place(K)
+        return cls(terms, noise_variance, XT, y, linalg.Factor(L, len(y), jitter + more, [len(y)]))
 
     @property
     def points(self) -> Array:
@@ -52,8 +52,12 @@ class Exact:
     def append(self, z: Array, value: float) -> "Exact":
         """One more observation: O(n^2), z as a column (D, 1)."""
         k = kernels.cross(z, self.XT, self.terms)[0]
-        factor = self.factor.append(k, float(self.terms.s2.sum()) + self.noise_variance)
-        return replace(self, XT=np.hstack([self.XT, z]), y=np.append(self.y, value), factor=factor)
+        diagonal = float(self.terms.s2.sum()) + self.noise_variance
+        XT, y = np.hstack([self.XT, z]), np.append(self.y, value)
+        factor = self.factor.append(k, diagonal)
+        if factor is None:
+            return Exact.condition(self.terms, self.noise_variance, XT.T, y, linalg.SMALLEST_PIVOT * diagonal)
+        return replace(self, XT=XT, y=y, factor=factor)
 
     def hallucinate(self, ZT: Array) -> "Exact":
         """p more observations at ZT (D, p) that are just what was predicted there: O(n^2 p).

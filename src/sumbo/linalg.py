@@ -20,7 +20,7 @@ from sumbo.errors import DataError
 Array = NDArray[np.float64]
 
 _FIRST_JITTER = 1e-12  # relative to the mean of the diagonal; grows tenfold until LAPACK is content
-_SMALLEST_PIVOT = 1e-12  # relative to the new diagonal element, when a row is appended
+SMALLEST_PIVOT = 1e-12  # relative to the new diagonal element, when a row is appended
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,18 @@ class Factor:
         """log |K|."""
         return 2.0 * float(np.log(self.buffer.diagonal()[: self.n]).sum())
 
-    def append(self, k: Array, diagonal: float) -> "Factor":
-        """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2)."""
+    def append(self, k: Array, diagonal: float) -> "Factor | None":
+        """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2).
+
+        None where the bordered matrix seems indefinite by more than such a row itself brings about: rounding has
+        spoiled this factor. To go on would square the error with every row.
+        """
         row = self.solve_lower(k)
         pivot = diagonal + self.jitter - float(row @ row)
-        root = float(np.sqrt(max(pivot, _SMALLEST_PIVOT * diagonal)))
+        least = SMALLEST_PIVOT * diagonal
+        if not pivot >= -least:  # NaN as well
+            return None
+        root = float(np.sqrt(max(pivot, least)))
         n = self.n
         buffer, used = self.buffer, self.used
         if used[0] != n or n == len(buffer):  # another branch grew here already, or there is no room
