@@ -111,12 +111,15 @@ def test_partials_of_ucb(shape):
     check_partials(ucb(2.7), rng.normal(size=shape), rng.uniform(1e-3, 4, shape), 1e-6)
 
 
+@pytest.mark.parametrize("spread", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize("incumbent", [-2.0, 0.0, 1.5])
-def test_partials_of_log_expected_improvement(incumbent):
+def test_partials_of_log_expected_improvement(incumbent, spread):
     rng = np.random.default_rng(1)
     mu = rng.normal(size=60)
     s2 = 10.0 ** rng.uniform(-3, 1, 60)  # u from -100 to 100
-    check_partials(log_expected_improvement(incumbent), mu, s2, 1e-4, 1e-7)  # a difference cannot see less than that
+    acquisition = log_expected_improvement(incumbent, spread)
+    check_partials(acquisition, mu, s2, 1e-4, 1e-7)  # a difference cannot see less than that
+    np.testing.assert_allclose(acquisition(mu, s2)[0], log_expected_improvement(incumbent)(mu, spread**2 * s2)[0])
 
 
 @pytest.mark.parametrize("far", [1e3, 1e5, 1e7, 1e9])

@@ -125,8 +125,9 @@ def test_a_stored_study_that_was_tampered_with_differs(stored, tmp_path):
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE trial_values SET value = value - 50 WHERE trial_id = 3")
     found = call("replay", path, code=1)
-    assert 10 <= found["first"]["number"] <= 14
-    assert 10 <= found["agreed"] < 26
+    first = sumbo.Auto().n_init  # until then nothing is learned from values
+    assert first <= found["first"]["number"] <= first + 4
+    assert first <= found["agreed"] < 26
 
 
 def test_a_study_without_a_record_is_said_so(tmp_path):

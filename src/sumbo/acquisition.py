@@ -62,11 +62,16 @@ def ucb(beta_t: float) -> Acquisition:
     return acquisition
 
 
-def log_expected_improvement(incumbent: float) -> Acquisition:
-    """log E[max(f - incumbent, 0)], finite and with a useful slope far away from any hope of improvement."""
+def log_expected_improvement(incumbent: float, spread: float = 1.0) -> Acquisition:
+    """log E[max(f - incumbent, 0)], finite and with a useful slope far away from any hope of improvement.
+
+    Args:
+        incumbent: the value to improve on.
+        spread: by what standard deviations are to be multiplied, where they are known to be too large or too small.
+    """
 
     def acquisition(mu: Array, s2: Array) -> Partials:
-        sigma = np.sqrt(s2)
+        sigma = spread * np.sqrt(s2)
         log_h, by_u, phi_over_h = log_improvement((mu - incumbent) / sigma)
         # EI = sigma h(u) has derivatives Phi(u) by the mean and phi(u) by sigma.
         return np.log(sigma) + log_h, by_u / sigma, phi_over_h / (2.0 * s2)

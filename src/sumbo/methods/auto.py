@@ -21,7 +21,7 @@ from sumbo.kernels import Array
 from sumbo.knowledge import Knowledge, Named, freeze
 from sumbo.methods.base import Method, Query, Suggestion, check_count
 from sumbo.methods.learning import Learning, best_seen, current_model, learned_geometrically, with_pending
-from sumbo.methods.search import group_starts, incumbents, maximise_joint, promising_box
+from sumbo.methods.search import group_starts, incumbents, maximise_joint, promising_box, surprise
 from sumbo.space import Space
 from sumbo.sparse import chosen
 
@@ -33,6 +33,8 @@ _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
 _FREER = replace(_FIT, deviation_sd=1.0)
 
 _AWAY = 3  # one point in so many is looked for in the whole cube
+
+_SCARCE = 2.5  # values for each parameter; with fewer, no more is explored than predictions near the best call for
 
 _LAST = 0.05  # share of a known budget, at its end, in which there is nothing left to explore for
 
@@ -59,7 +61,7 @@ class Auto(Method):
         0
     """
 
-    n_init: int = 10
+    n_init: int = 7
     max_group_size: int = 6
     groups: Named | None = None
     together: Named = ()
@@ -92,7 +94,9 @@ class Auto(Method):
             x_t = maximise_joint(gp, ucb(0.0), query, starts, box=near, feasibility=success)
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
-        improvement = log_expected_improvement(best)
+        # While others run, the model's own deviations keep points apart.
+        calibrated = model.n < _SCARCE * query.D and len(query.pending) == 0
+        improvement = log_expected_improvement(best, surprise(model) if calibrated else 1.0)
         x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
         return Suggestion(x_t, state, model)
 

@@ -9,6 +9,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumbo import maximise
 from sumbo.acquisition import Acquisition
@@ -22,6 +23,8 @@ from sumbo.space import Space
 _CANDIDATES = 1024  # random points from which starts are chosen
 _GROUP_CANDIDATES = 256  # the same for groups: fewer dimensions need fewer
 _LEAST_PROMISING = 10  # observations that a promising box surrounds, at least
+_SURPRISE_BOUNDS = (0.25, 2.0)
+_UNSURPRISING = 4  # values that are taken to be just as far off as expected, beside those seen
 _CHANGED = 20  # coordinates in which a candidate near the incumbent differs from it, on average
 _STARTS = 8  # drawn in proportion to their acquisition, beside the best and the incumbent
 _NEIGHBOURS = 6  # of the incumbent, with another category each, are climbed too
@@ -50,12 +53,31 @@ def promising_box(model: AdditiveGP, space: Space) -> Box:
     In many dimensions most of the cube is far from every point, where improvement is expected only because nothing is
     known. Here it is expected because of what is known. Categories have no neighbourhood and stay free.
     """
-    best = incumbents(model, max(_LEAST_PROMISING, model.n // 3))
+    best = model.X[_promising(model)]
     low, high = best.min(axis=0), best.max(axis=0)
     step = np.where(space.levels > 1, 1.0 / np.maximum(space.levels, 1), 0.0)  # room for the next whole number
     margin = 0.25 * (high - low) + np.maximum(0.02, step)
     low, high = np.maximum(low - margin, 0.0), np.minimum(high + margin, 1.0)
     return Box(np.where(space.nominal, 0.0, low), np.where(space.nominal, 1.0, high))
+
+
+def surprise(model: AdditiveGP) -> float:
+    """How far the better third of the values is from what all others predict, in predicted standard deviations.
+
+    Hyperparameters are those of the whole cube. Near the best points functions are often far smoother than that, and
+    what the model does not know there is less than it says.
+    """
+    some = _promising(model)
+    mean, std = model.leave_one_out()
+    squares = float(np.square((model.y[some] - mean[some]) / std[some]).sum())
+    if not np.isfinite(squares):  # two points are one but for rounding
+        return 1.0
+    return float(np.clip(np.sqrt((squares + _UNSURPRISING) / (len(some) + _UNSURPRISING)), *_SURPRISE_BOUNDS))
+
+
+def _promising(model: AdditiveGP) -> NDArray[np.intp]:
+    """Which of the points seen are the better third."""
+    return _by_value(model)[: max(_LEAST_PROMISING, model.n // 3)]
 
 
 def maximise_joint(
@@ -148,7 +170,11 @@ def group_starts(model: AdditiveGP, query: Query, count: int = 3) -> Array:
 
 def incumbents(model: AdditiveGP, count: int) -> Array:
     """The points with the best values seen, (count, D)."""
-    return model.X[np.argsort(-model.y, kind="stable")[:count]]
+    return model.X[_by_value(model)[:count]]
+
+
+def _by_value(model: AdditiveGP) -> NDArray[np.intp]:
+    return np.argsort(-model.y, kind="stable")
 
 
 def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: Query) -> Array:
