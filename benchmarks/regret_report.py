@@ -42,6 +42,11 @@ class Results:
         runs = self.of(problem, method)
         return [r["simple_regret"][-1] if measure == FINAL else r["average_regret"] for r in runs]
 
+    def of_seeds_of(self, other: str, problem: str) -> "Results":
+        """The runs on a problem with the seeds that a method has there: those of other seeds are harder or easier."""
+        seeds = {t.seed for t, r in self.runs.items() if (t.problem, t.method) == (problem, other) and "error" not in r}
+        return Results(self.runs, self.budget, seeds)
+
     def mean(self, problem: str, method: str, measure: str) -> float | None:
         """None where there is no run."""
         values = self.values(problem, method, measure)
@@ -193,11 +198,9 @@ def report(runs: Mapping[Task, Run]) -> str:
         parts += [[f"`auto` beside `plain`, {longer} evaluations: final simple regret."]]
         parts += [plain_table(Results(runs, longer))]
     if any(results.of(name, method) for name in PROBLEMS for method in ABLATION):
-        # On the seeds that the variants have: functions of other seeds are harder or easier.
-        same = Results(runs, budget, {task.seed for task in runs if task.method in ABLATION})
         for measure in (FINAL, AVERAGE):
             parts += [[f"`auto` with one part changed: {measure}, and its ratio to that of `auto` on the same seeds."]]
-            parts += [ablation_table(same, measure)]
+            parts += [ablation_table(results, measure)]
     parts += [["Seconds per suggestion, median over all runs, one thread each."], seconds_table(results)]
     parts += [[_made_by(results)]]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
@@ -254,15 +257,17 @@ def ablation_table(results: Results, measure: str) -> list[str]:
     ratios: dict[str, list[float]] = {name: [] for name in names}
     lines = [f"| problem | auto | {' | '.join(names)} |", "|---|" + "---:|" * (1 + len(names))]
     for problem in PROBLEMS:
-        mine = results.mean(problem, "auto", measure)
         means = results.means(problem, names, measure)
-        if mine is None or not means:
+        mine = {name: results.of_seeds_of(name, problem).mean(problem, "auto", measure) for name in means}
+        paired = {name: (means[name], own) for name, own in mine.items() if own is not None}
+        if not paired:
             continue
-        cells = [short(mine)]
+        most = max(paired, key=lambda name: len(results.of(problem, name)))
+        cells = [short(paired[most][1])]
         for name in names:
-            times = f" ({ratio(means[name], mine):.2f}x)" if name in means else ""
-            cells.append(short(means[name]) + times if name in means else NONE)
-            ratios[name] += [ratio(means[name], mine)] if name in means else []
+            if name in paired:
+                ratios[name].append(ratio(*paired[name]))
+            cells.append(f"{short(means[name])} ({ratios[name][-1]:.2f}x)" if name in paired else NONE)
         lines.append(f"| {problem} | {' | '.join(cells)} |")
     overall = [f"{geometric_mean(ratios[name]):.2f}x" if ratios[name] else NONE for name in names]
     return [*lines, f"| geometric mean | 1 | {' | '.join(overall)} |"]

@@ -79,7 +79,9 @@ ABLATION = {
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
     "auto-some-noise-always": Changed(names={"_FIT": _SOME_NOISE, "_FREER": replace(_SOME_NOISE, deviation_sd=1.0)}),
     "auto-explores-to-the-end": Changed(names={"_LAST": 0.0}),
+    "auto-spread-as-predicted": Changed(names={"_SCARCE": 0.0}),
     "auto-5-initial-points": Changed(Auto(n_init=5)),
+    "auto-10-initial-points": Changed(Auto(n_init=10)),
 }
 OURS: dict[str, str | Method] = {"auto": "auto", "plain": Plain()} | {m: c.method for m, c in ABLATION.items()}
 PAPER_METHOD, RANDOM = "add-gp-ucb-paper", "random"

@@ -325,6 +325,19 @@ def test_ablation_has_its_own_table_with_costs():
     assert "geometric mean" not in regret_report.report(found(line("auto", "levy-30", 0, 2.0)))
 
 
+def test_variants_with_fewer_seeds_are_compared_on_those():
+    one, two = list(regret_runs.ABLATION)[:2]
+    runs_ = found(
+        line("auto", "levy-30", 0, 2.0),
+        line("auto", "levy-30", 1, 6.0),
+        line(one, "levy-30", 0, 4.0),
+        line(one, "levy-30", 1, 4.0),
+        line(two, "levy-30", 0, 4.0),
+    )
+    text = regret_report.report(runs_)
+    assert row(text[text.index("one part changed") :], "levy-30") == ["4", "4 (1.00x)", "4 (2.00x)"]
+
+
 def test_prose_around_the_tables_is_kept(tmp_path):
     page = tmp_path / "page.md"
     regret_report.write_page(page, "first\n", "# Title\n")
