@@ -31,7 +31,7 @@ from sumbo import (
 )
 from sumbo.errors import DecompositionError, SettingError, StateError
 from sumbo.methods import METHODS, Method, Suggestion, method_from_dict, method_to_dict, resolve
-from sumbo.methods.search import surprise
+from sumbo.methods.search import promising_box, surprise
 
 MIXED = Space(
     {
@@ -564,6 +564,26 @@ def test_auto_trusts_predictions_near_the_best_while_values_are_few(monkeypatch)
     opt = told(Optimizer([(0.0, 1.0)] * 4, Auto(), seed=0), 8, lambda x: float(np.square(x).sum()))
     opt.ask(3)
     assert seen == [7, 8, 9, 7, 8]  # the second and third of the batch have others beside them
+
+
+def test_auto_waits_for_four_values_while_others_run():
+    opt = Optimizer([(0.0, 1.0)] * 3, Auto(), seed=0)
+    trials = opt.ask(7)
+    for trial in trials[:3]:
+        opt.tell(trial, float(trial.x.sum()))
+    assert np.all(np.abs(opt.ask().x - 0.5) <= 0.3)  # still of the first points
+    opt.tell(trials[3], float(trials[3].x.sum()))
+    assert opt.ask().x.min() < 0.2  # down the slope
+
+
+def test_auto_looks_away_from_the_best_points_more_rarely_while_others_run(monkeypatch):
+    boxes = []
+    monkeypatch.setattr("sumbo.methods.auto.promising_box", lambda *given: boxes.append(given) or promising_box(*given))
+    opt = told(Optimizer([(0.0, 1.0)] * 4, Auto(), seed=0), 16, lambda x: float(np.square(x).sum()))
+    assert len(boxes) == 6  # numbers 7 to 15 but for 9, 12 and 15
+    boxes.clear()
+    opt.ask(12)
+    assert len(boxes) == 10  # numbers 16 to 27 but for 18 and 24
 
 
 def test_a_method_of_ones_own():

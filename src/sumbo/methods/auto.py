@@ -33,6 +33,9 @@ _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
 _FREER = replace(_FIT, deviation_sd=1.0)
 
 _AWAY = 3  # one point in so many is looked for in the whole cube
+_AWAY_FROM_OTHERS = 6  # the same while others run: these are spread already
+
+_FIRST_MODEL = 4  # evaluations that are waited for while others run; a model of one or two leads them astray
 
 _SCARCE = 2.5  # values for each parameter; with fewer, no more is explored than predictions near the best call for
 
@@ -78,13 +81,16 @@ class Auto(Method):
         return Knowledge.of(space, self.groups, self.together, self.apart, max_group_size=self.max_group_size)
 
     def suggest(self, query: Query) -> Suggestion:
-        if query.taken < self.n_init or not query.has_values:
+        among_others = len(query.pending) > 0
+        too_early = among_others and len(query.y) < _FIRST_MODEL
+        if query.taken < self.n_init or not query.has_values or too_early:
             return Suggestion(space_filling(query, _INSET if query.taken < _INSIDE else 1.0), query.state)
         model, state = current_model(query, self._learning(query.space))
         gp = with_pending(model, query)
         starts = np.vstack([incumbents(model, 2), group_starts(model, query)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
-        box = promising_box(model, query.space) if query.number % _AWAY else None
+        away = _AWAY_FROM_OTHERS if among_others else _AWAY
+        box = promising_box(model, query.space) if query.number % away else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
         best = best_seen(gp)
@@ -95,7 +101,7 @@ class Auto(Method):
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
         # While others run, the model's own deviations keep points apart.
-        calibrated = model.n < _SCARCE * query.D and len(query.pending) == 0
+        calibrated = model.n < _SCARCE * query.D and not among_others
         improvement = log_expected_improvement(best, surprise(model) if calibrated else 1.0)
         x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
         return Suggestion(x_t, state, model)
