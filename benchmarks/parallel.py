@@ -242,9 +242,10 @@ def plot(runs: Mapping[Task, Run], path: Path) -> None:
     workers = [task.workers for task, _ in found]
     figure = Figure(figsize=(9, 3.2), facecolor="white", layout="constrained")
     speed, regret = figure.subplots(1, 2)
-    speed.plot(workers, [1 / (r["late_seconds_per_suggestion"] or np.nan) for _, r in found], "o-", color="#0969da")
+    speeds = [1 / (r["late_seconds_per_suggestion"] or np.nan) for _, r in found]
+    speed.plot(workers, speeds, "o-", color="#0969da")
     speed.set(xscale="log", xlabel="workers", ylabel="suggestions per processor second")
-    speed.set_ylim(bottom=0.0)
+    speed.set_ylim(0.0, 1.1 * np.nanmax(speeds))
     for (task, record), colour in zip(found, ("#57606a", "#1b7c83", "#bf8700", "#d1242f"), strict=False):
         label = f"{task.workers} worker{'s' if task.workers > 1 else ''}"
         regret.plot(record["evaluations"], record["simple_regret"], color=colour, label=label)
