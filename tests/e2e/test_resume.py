@@ -71,13 +71,13 @@ def test_a_search_resumed_here_goes_on_as_there(tmp_path):
 
 
 INTERRUPTED = """
-import json, signal, sys, time
+import json, os, signal, sys, time
 import sumbo
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 
 def f(params):
-    print("evaluating", flush=True)
+    os.write(1, b"evaluating\\n")  # at once: what workers print may be mixed
     time.sleep(0.05)
     return params["a"]
 
@@ -101,10 +101,15 @@ def test_ctrl_c_keeps_everything_and_the_search_can_go_on(workers, tmp_path):
         text=True,
         start_new_session=True,
     )
-    for _ in range(6):
-        assert process.stdout.readline() == "evaluating\n"
-    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
-    _, err = process.communicate(timeout=60)
+    try:
+        for _ in range(6):
+            assert process.stdout.readline() == "evaluating\n"
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
+        _, err = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     assert process.returncode == 0, err
     opt = sumbo.Optimizer.from_dict(json.loads(path.read_text()))
     done = [t for t in opt.trials if t.state == "done"]
