@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BASE := .venv/.base
 
-.PHONY: demo test check bench regret scaling structure parallel format table figure clean paper crash load fuzz coverage audit
+.PHONY: demo quick test check bench regret scaling structure parallel format table figure clean paper crash load fuzz coverage audit
 .DEFAULT_GOAL := test
 
 $(BASE): pyproject.toml
@@ -19,6 +19,14 @@ $(STAMP): $(BASE)
 demo: $(BASE)            ## optimise a 20-dimensional problem with hidden groups
 	$(BIN)/sumbo demo
 
+# What breaks first, and takes little: space, model, ledger, files, and the suggestions that are on record.
+QUICK := acquisition compiled decomposition evidence feasibility fit gp kernels learning linalg method_entry_points \
+	optimize optimizer problems regret report_maths scales space sparse stored study_file study_programs \
+	study_sheets tables threads
+
+quick: $(STAMP)           ## tests for while you work, under a minute on two cores
+	$(BIN)/python -m pytest -n 2 $(QUICK:%=tests/test_%.py) tests/test_golden.py::test_suggestions_are_those_on_record
+
 test: $(STAMP)            ## all tests, some ten minutes
 	$(BIN)/python -m pytest -n 2
 
@@ -26,7 +34,7 @@ check: $(STAMP)           ## lint, format, types, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -p no:cacheprovider tests/test_imports.py
+	$(BIN)/lint-imports --no-cache
 
 bench: $(STAMP)           ## speed against LAPACK and peers, as ratios; peers by `.venv/bin/pip install -e ".[bench]"`
 	$(BIN)/python benchmarks/bench.py

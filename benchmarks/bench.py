@@ -25,8 +25,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 import sumbo
-from sumbo import kernels, linalg
-from sumbo.evidence import evidence_with_gradient
+from sumbo.gp import kernels, linalg
+from sumbo.gp.evidence import evidence_with_gradient
 
 Figure = tuple[str, float, float, dict[str, Any]]  # name, measured, bar, details
 

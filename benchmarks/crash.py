@@ -280,8 +280,8 @@ class Crash:
         self.note("invented", [f"trial {number}" for number in strange])
         self.counts["failed"] = sum(t["state"] == "failed" for t in stored)
         if running and self.process is not None:
-            others = [t for t in stored if t["state"] == "running" and t["owner"] != self.process.pid]
-            self.note("stuck", [f"trial {t['trial']} of {t['owner']}, run {self.lives}" for t in others])
+            others = [t for t in stored if t["state"] == "running" and t["holder"] != self.process.pid]
+            self.note("stuck", [f"trial {t['trial']} of {t['holder']}, run {self.lives}" for t in others])
         return [str(t["state"]) for t in stored]
 
     def note(self, kind: str, cases: list[str]) -> None:
@@ -294,13 +294,13 @@ class Crash:
         """All trials, read by a process that has nothing to do with the run."""
         from sumbo.cli.looking import record
         from sumbo.errors import StoreError
-        from sumbo.studies.file import load
-        from sumbo.studies.store import Store, owner_of
+        from sumbo.study.files.toml import load
+        from sumbo.study.stored import StoredStudy
 
         deadline = time.monotonic() + 60.0
         while True:
             try:
-                store = Store.open(load(self.path), create=False)
+                study = StoredStudy.open(load(self.path), create=False)
                 break
             except StoreError as error:
                 if "has no trials yet" in str(error) or "no such study yet" in str(error):
@@ -308,8 +308,8 @@ class Crash:
                 if time.monotonic() > deadline:  # a server that recovers takes no connections for a while
                     raise
                 time.sleep(0.2)
-        trials = [(record(store.study, trial), owner_of(trial)) for trial in store.trials()]
-        return [{**line, **line["params"], "owner": (owner or {}).get("pid")} for line, owner in trials]
+        held = [(record(study.file, trial), study.ledger.holder(trial)) for trial in study.records]
+        return [{**line, **line["params"], "holder": (holder or {}).get("pid")} for line, holder in held]
 
     def finish(self) -> None:
         """Let the study come to its end: as many trials as there are, and some more."""

@@ -15,6 +15,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ.setdefault(variable, "1")
 
 import argparse
+import json
 import multiprocessing
 import signal
 import statistics
@@ -24,7 +25,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,13 +83,13 @@ def run(task: Task) -> Run:
 
 def shared(task: Task) -> Run:
     """Each process asks and tells until the budget is spent; then what they told is compared with what is stored."""
-    from sumbo.studies.file import load
-    from sumbo.studies.method import sampler_of  # imported here, once for all of them
-    from sumbo.studies.store import Store
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy
 
     with place(task) as (path, server):
-        assert callable(sampler_of)
-        Store.open(load(path), create=True)  # the tables are there
+        study = StoredStudy.open(load(path), create=True)  # the tables are there
+        assert study.optimizer.budget == task.size  # what it imports is loaded once for all of them
+        study.ledger.engine.dispose()
         context = multiprocessing.get_context("fork")
         said: Any = context.Queue()
         began = time.perf_counter()
@@ -102,9 +102,9 @@ def shared(task: Task) -> Run:
             for process in processes:
                 process.kill() if sys.exc_info()[0] else process.join()
         seconds = time.perf_counter() - began
-        store = Store.open(load(path), create=False)
+        study = StoredStudy.open(load(path), create=False)
         return {
-            **compared(answers, store, task.size),
+            **compared(answers, study.records, task.size),
             **figures(answers, task, seconds),
             "deadlocks": deadlocks(server),
         }
@@ -112,42 +112,53 @@ def shared(task: Task) -> Run:
 
 def ask_and_tell(path: Path, said: Any) -> None:
     """One process: (number, value) of each trial that it told, seconds of each ask, and the error that ended it."""
-    from sumbo.studies import owners
-    from sumbo.studies.file import load
-    from sumbo.studies.objectives import Outcome
-    from sumbo.studies.store import Store
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy
 
     told: list[tuple[int, float]] = []
     seconds: list[float] = []
     error = None
     try:
-        store = Store.open(load(path), create=True)
-        budget = store.study.budget
+        study = StoredStudy.open(load(path), create=True)
         while True:
             began = time.perf_counter()
-            asked = store.ask(owners.RUN, budget)
-            if asked is None:
+            record = ask(study)
+            if record is None:
                 break
             seconds.append(time.perf_counter() - began)
-            value = sum(asked.params.values())
-            store.tell(asked.number, asked.params, Outcome(value))
-            told.append((asked.number, value))
+            value = sum(record.params.values())
+            assert tell(study, record, value)
+            told.append((record.number, value))
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500]
     said.put((told, seconds, error))
 
 
-def compared(answers: list[Any], store: Any, size: int) -> Run:
+def ask(study: Any) -> Any:
+    """The next trial, as `sumbo run` gets it; None if the budget is spent."""
+    from sumbo.methods import Deadline
+
+    budget = study.file.budget
+    return study.ledger.claim(budget) or study.optimizer._ask(Deadline(), lease=study.ledger.lease, limit=budget)
+
+
+def tell(study: Any, record: Any, value: float) -> bool:
+    from sumbo.executors.results import EvaluationResult
+
+    return study.ledger.tell(record.number, EvaluationResult(value), study.ledger.lease)
+
+
+def compared(answers: list[Any], records: list[Any], size: int) -> Run:
     """How many told values are missing, twice there, or others than told."""
     told = [pair for pairs, _, _ in answers for pair in pairs]
-    stored_ = {trial.number: trial for trial in store.trials()}
+    stored_ = {record.number: record for record in records}
     right = [n for n, value in told if n in stored_ and stored_[n].value == value == sum(stored_[n].params.values())]
-    points = {tuple(trial.params.values()) for trial in stored_.values()}
+    points = {record.text for record in records}
     return {
         "told": len(told),
         "lost": len(told) - len(right),
         "doubled": len(told) - len(dict(told)) + len(stored_) - len(points),
-        "unfinished": sum(not trial.state.is_finished() for trial in stored_.values()),
+        "unfinished": sum(record.state not in ("done", "failed") for record in records),
         "beyond_budget": len(stored_) - size,
         "errors": [error for *_, error in answers if error],
     }
@@ -205,25 +216,23 @@ def write_study(folder: Path, storage: str, budget: int) -> Path:
 
 def stored(size: int) -> Run:
     """Open a study with so many finished trials; ask and tell a few more. Seconds of processor time, megabytes."""
-    from sumbo.studies import owners
-    from sumbo.studies.file import load
-    from sumbo.studies.objectives import Outcome
-    from sumbo.studies.store import Store
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy
 
     with tempfile.TemporaryDirectory(prefix="sumbo-load-", ignore_cleanup_errors=True) as name:
         path = write_study(Path(name), f"sqlite:///{name}/study.db", 10 * size)
-        fill(Store.open(load(path), create=True), size)
+        fill(StoredStudy.open(load(path), create=True), size)
         before, began = memory(), time.process_time()
-        store = Store.open(load(path), create=True)
+        study = StoredStudy.open(load(path), create=True)
         opened = time.process_time() - began
-        store.prepare()
+        assert study.optimizer.budget == 10 * size  # imports compiled code, for a second
         seconds = []
         for _ in range(ASKS):
             began = time.process_time()
-            asked = store.ask(owners.RUN, 10 * size)
+            record = ask(study)
             seconds.append(time.process_time() - began)
-            assert asked is not None
-            store.tell(asked.number, asked.params, Outcome(1.0))
+            assert record is not None
+            assert tell(study, record, 1.0)
         return {
             "open": round(opened, 2),
             "first_ask": round(seconds[0], 3),
@@ -234,33 +243,34 @@ def stored(size: int) -> Run:
         }
 
 
-def fill(store: Any, size: int) -> None:
+def fill(study: Any, size: int) -> None:
     """Finished trials, straight into the tables: telling them one by one would take the longest time of all."""
     import sqlalchemy
-    from optuna.distributions import distribution_to_json
-    from optuna.storages._rdb import models
-    from optuna.trial import TrialState
 
-    rng, now, finite = np.random.default_rng(0), datetime.now(), models.TrialValueModel.TrialValueType.FINITE
-    texts = {name: distribution_to_json(store._distributions[name]) for name in store.study.space}
-    trial = {"study_id": store._id, "state": TrialState.COMPLETE, "datetime_start": now, "datetime_complete": now}
+    from sumbo.study.storage import sql
+
+    rng, ledger, names = np.random.default_rng(0), study.ledger, list(study.file.space)
+    same = {"study_id": ledger.study_id, "state": "done", "signature": study.optimizer._signature, "lost": 0}
+    same |= {"suggest_seconds": 0.001, "seconds": 1.0, "started": time.time(), "ended": time.time()}
     for first in range(0, size, 5000):
         numbers = range(first, min(first + 5000, size))
-        points = rng.random((len(numbers), DIM)).tolist()
-        params = [
-            {"trial_id": n + 1, "param_name": name, "param_value": x, "distribution_json": texts[name]}
-            for n, point in zip(numbers, points, strict=True)
-            for name, x in zip(texts, point, strict=True)
+        rows = [
+            {
+                **same,
+                "number": n,
+                "asked": 2 * n + 1,
+                "seen": 2 * n,
+                "told": 2 * n + 2,
+                "changed": 2 * n + 2,
+                "params": json.dumps(dict(zip(names, point.tolist(), strict=True))),
+                "unit": point.tobytes(),
+                "value": float(point.sum()),
+            }
+            for n, point in zip(numbers, rng.random((len(numbers), DIM)), strict=True)
         ]
-        values = [
-            {"trial_id": n + 1, "objective": 0, "value": sum(point), "value_type": finite}
-            for n, point in zip(numbers, points, strict=True)
-        ]
-        with store._rdb.engine.begin() as connection:
-            rows = [{**trial, "trial_id": n + 1, "number": n} for n in numbers]
-            connection.execute(sqlalchemy.insert(models.TrialModel.__table__), rows)
-            connection.execute(sqlalchemy.insert(models.TrialParamModel.__table__), params)
-            connection.execute(sqlalchemy.insert(models.TrialValueModel.__table__), values)
+        with ledger.engine.begin() as connection:
+            connection.execute(sqlalchemy.insert(sql.trials), rows)
+            connection.execute(sqlalchemy.update(sql.studies).values(sequence=2 * numbers[-1] + 2))
 
 
 # --- many evaluations in one process ---

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from scipy.stats import qmc
 
-from sumbo.acquisition import log_expected_improvement
-from sumbo.decomposition import Decomposition
-from sumbo.fit import FitSettings
-from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion
-from sumbo.methods.learning import Learning, best_seen, current_model, learned_every, with_pending
-from sumbo.methods.search import incumbents, maximise_joint
+from sumbo._typing import Array
+from sumbo.acquisition.functions import log_expected_improvement
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.methods.base import Method, SuggestContext, Suggestion
+from sumbo.methods.candidates import incumbents, maximise_joint
+from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate, with_pending
 
 # The common lengthscale is learned around 0.5 sqrt(D), each dimension's is shrunk hard to it, and noise is held down.
 FIT = FitSettings(lengthscale=0.5, deviation_sd=0.3, noise=1e-4, noise_sd=2.0)
@@ -29,18 +29,18 @@ class Plain(Method):
 
     name: ClassVar[str] = "plain"
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         if query.taken < self.n_init or not query.has_values:
             return Suggestion(sobol_point(query), query.state)
         whole = Decomposition([tuple(range(query.D))])
-        learning = Learning("matern52", FIT, whole, None, due=learned_every(self.cycle))
-        model, state = current_model(query, learning)
+        learning = SurrogateSettings("matern52", FIT, whole, None, due=learned_every(self.cycle))
+        model, state = update_surrogate(query, learning)
         gp = with_pending(model, query)
         point = maximise_joint(gp, log_expected_improvement(best_seen(gp)), query, incumbents(model, 1))
         return Suggestion(point, state, model)
 
 
-def sobol_point(query: Query) -> Array:
+def sobol_point(query: SuggestContext) -> Array:
     """The next point of the study's scrambled Sobol sequence over the whole cube."""
     sequence = qmc.Sobol(query.D, scramble=True, rng=query.study_rng)
     if query.number:  # SciPy does not take 0

@@ -17,9 +17,9 @@ from plain import Plain
 from runs import Run, Timed, Work, measured, news
 
 import sumbo
-from sumbo.fit import FitSettings
+from sumbo.gp.fit import FitSettings
 from sumbo.methods import Auto, Method
-from sumbo.methods.learning import Learning, has_more_evidence
+from sumbo.methods.surrogate import SurrogateSettings, has_more_evidence
 from sumbo.problems import Problem
 
 # D, d, M of the paper's synthetic functions
@@ -56,9 +56,9 @@ class Changed(NamedTuple):
     module: str = "sumbo.methods.auto"
 
 
-def _learning(**changed: Any) -> Callable[..., Learning]:
-    """`Learning` that is told otherwise."""
-    return lambda *values, **settings: Learning(*values, **{**settings, **changed})
+def _learning(**changed: Any) -> Callable[..., SurrogateSettings]:
+    """`SurrogateSettings` that is told otherwise."""
+    return lambda *values, **settings: SurrogateSettings(*values, **{**settings, **changed})
 
 
 _SOME_NOISE = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
@@ -67,13 +67,13 @@ _SOME_NOISE = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
 # `auto` with each of its parts switched off or changed in turn, for `--ablation`: a new part needs a line here only.
 ABLATION = {
     "auto-no-groups": Changed(Auto(max_group_size=1)),
-    "auto-no-full-order-term": Changed(names={"Learning": _learning(full_order=False)}),
-    "auto-no-compressing": Changed(names={"Learning": _learning(compress=False)}),
+    "auto-no-full-order-term": Changed(names={"SurrogateSettings": _learning(full_order=False)}),
+    "auto-no-compressing": Changed(names={"SurrogateSettings": _learning(compress=False)}),
     "auto-compressing-by-evidence-alone": Changed(
-        names={"is_better": has_more_evidence}, module="sumbo.methods.learning"
+        names={"is_better": has_more_evidence}, module="sumbo.methods.surrogate"
     ),
     "auto-lengthscales-never-free": Changed(names={"_FREER": None}),
-    "auto-no-box": Changed(names={"promising_box": lambda model, space: None}),
+    "auto-no-box": Changed(names={"trust_region": lambda model, space: None}),
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
     "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),

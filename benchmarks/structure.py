@@ -33,9 +33,9 @@ from structure_data import (
 
 import sumbo
 from sumbo import structure
-from sumbo.decomposition import Decomposition
-from sumbo.fit import FitSettings
-from sumbo.gp import AdditiveGP
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
 from sumbo.methods.paper import PAPER_FIT
 
 RUNS = Path(__file__).with_name("structure.jsonl")
@@ -306,7 +306,7 @@ def overlapping(runs: dict[Task, Run]) -> list[str]:
 
 def held_out(runs: dict[Task, Run]) -> list[str]:
     rows = [
-        "| log-likelihood of unseen values | points | learned groups and full order | one group of all "
+        "| log-likelihood of nearest_untried values | points | learned groups and full order | one group of all "
         "| difference (least) | groups taken | variance of irrelevant dimensions |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]

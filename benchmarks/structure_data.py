@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sumbo
-from sumbo import kernels
-from sumbo.decomposition import Decomposition
-from sumbo.gp import AdditiveGP
+from sumbo.gp import kernels
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
 
 Array = NDArray[np.float64]
 Pairs = set[tuple[int, int]]

@@ -52,16 +52,16 @@ def main() -> int:
     data = CoverageData()
     data.read()
     lines = {path: set(data.lines(path) or ()) for path in data.measured_files()}
-    unseen = {
+    nearest_untried = {
         (file, line): text
         for (file, line), text in all_raised().items()
         if line not in lines.get(str(HOME / file), set())
         and not any(file == where and part in text for where, part in OUT_OF_REACH)
     }
-    for (file, line), text in unseen.items():
+    for (file, line), text in nearest_untried.items():
         sys.stdout.write(f"src/sumbo/{file}:{line}: no test raises {text:.150}\n")
-    sys.stdout.write(f"{len(all_raised())} errors, {len(unseen)} that no test raises\n")
-    return 1 if unseen else 0
+    sys.stdout.write(f"{len(all_raised())} errors, {len(nearest_untried)} that no test raises\n")
+    return 1 if nearest_untried else 0
 
 
 if __name__ == "__main__":

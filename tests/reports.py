@@ -3,7 +3,7 @@
 import numpy as np
 
 import sumbo
-from sumbo.views.view import View
+from sumbo.insights.analysis import StudyAnalysis
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",
@@ -93,6 +93,25 @@ def hostile():
     return opt
 
 
+def long():
+    """Much to print, little to compute."""
+    return evaluated({f"p{i}": sumbo.Float(0, 1) for i in range(45)}, lambda p: 7.0, 250)
+
+
+def unsure():
+    """Probabilities of all sizes, in a matrix that has them written in it."""
+    noise = np.random.default_rng(1)
+    return evaluated([(0, 1)] * 5, lambda p: p["x0"] * p["x1"] + p["x2"] * p["x3"] + noise.normal(0, 0.1), 20)
+
+
+def log_slices():
+    """A group of three whose axes are logarithmic: seven decades, two, and less than one."""
+    space = {name: sumbo.Float(*ends, log=True) for name, ends in LOG_ENDS.items()}
+    product = lambda p: float(np.prod([np.log(value) for value in p.values()]))  # noqa: E731
+    return evaluated(space, product, 12, method=sumbo.Auto(groups=[tuple(space)]))
+
+
+LOG_ENDS = {"seven": (1e-6, 10), "two": (20, 2000), "less": (30, 60)}
 CASES = {
     f.__name__: f
     for f in (ordinary, empty, one_trial, all_failed, many_trials, many_parameters, constant, categories, hostile)
@@ -101,4 +120,4 @@ CASES = {
 
 def view_of_case(name):
     """The case as a report sees it; the hostile one has a hostile name, too."""
-    return View.of_optimizer(CASES[name](), HOSTILE[0] if name == "hostile" else name)
+    return StudyAnalysis.of_optimizer(CASES[name](), HOSTILE[0] if name == "hostile" else name)

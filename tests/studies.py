@@ -96,4 +96,4 @@ def kill(pid):
 def states(database):
     """How many trials are in each state, straight from the tables."""
     with sqlite3.connect(database) as connection:
-        return dict(connection.execute("SELECT state, count(*) FROM trials GROUP BY state").fetchall())
+        return dict(connection.execute("SELECT state, count(*) FROM sumbo_trials GROUP BY state").fetchall())

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 
-from sumbo.acquisition import (
+from sumbo.acquisition.functions import (
     additive_theorem_beta,
     check_beta,
     full_theorem_beta,

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sumbo import AddGPUCB, Categorical, Float, Int, Optimizer, Space
-from sumbo.acquisition import additive_beta, log_expected_improvement, ucb
+from sumbo.acquisition.functions import additive_beta, log_expected_improvement, ucb
 from sumbo.errors import SettingError
-from sumbo.gp import AdditiveGP
-from sumbo.methods.base import Query
-from sumbo.methods.learning import best_seen
-from sumbo.methods.search import incumbents, maximise_groups, maximise_joint, maximise_path
+from sumbo.gp.additive import AdditiveGP
+from sumbo.methods.base import SuggestContext
+from sumbo.methods.candidates import incumbents, maximise_groups, maximise_joint, maximise_path
+from sumbo.methods.surrogate import best_seen
 
 GROUPS = ((0, 3), (1, 4), (2, 5))
 BOX = Space.from_bounds([(0.0, 1.0)] * 6)
@@ -38,7 +38,9 @@ def posterior(space, *, seed=0, n=40):
 def query_of(space, model, seed=0):
     rng = np.random.default_rng(seed)
     nothing = np.empty((0, 6))
-    return Query(space, model.X, model.y, nothing, [None] * model.n, [], model.n, rng, np.random.default_rng(1))
+    return SuggestContext(
+        space, model.X, model.y, nothing, [None] * model.n, [], model.n, rng, np.random.default_rng(1)
+    )
 
 
 def joint_value(model, acquisition, Z):

@@ -46,6 +46,6 @@ def test_an_interrupted_demonstration_says_so(monkeypatch, capsys):
     def interrupted(seed, budget):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sumbo.demo.run", interrupted)
+    monkeypatch.setattr("sumbo.cli.demo.run", interrupted)
     assert main(["demo"]) == 130
     assert "interrupted" in capsys.readouterr().err

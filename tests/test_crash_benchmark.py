@@ -44,12 +44,11 @@ def test_what_is_wrong_is_noticed(crash, tmp_path):
     assert found.check() == ["done"] * 6
     assert found.counts.total() == 0
     with sqlite3.connect(tmp_path / "study.db") as database:
-        database.execute("UPDATE trial_values SET value = 123.0 WHERE trial_id = 2")
-        database.execute("UPDATE trials SET state = 'RUNNING' WHERE number = 3")
-        for name in ("a", "n"):
-            same = "(SELECT param_value FROM trial_params WHERE trial_id = 5 AND param_name = :name)"
-            change = f"UPDATE trial_params SET param_value = {same} WHERE trial_id = 6 AND param_name = :name"
-            database.execute(change, {"name": name})
+        database.execute("UPDATE sumbo_trials SET value = 123.0 WHERE number = 1")
+        left = "state = 'running', told = NULL, value = NULL, lease = 1"
+        database.execute(f"UPDATE sumbo_trials SET {left} WHERE number = 3")
+        same = "(SELECT params FROM sumbo_trials WHERE number = 4)"
+        database.execute(f"UPDATE sumbo_trials SET params = {same} WHERE number = 5")
     database.close()
     found.process.pid = 1  # so that the trial belongs to a run before this one
     found.check(running=True)

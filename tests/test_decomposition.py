@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError
+from sumbo.gp.decomposition import Decomposition
 
 
 @st.composite

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from sumbo import kernels
-from sumbo.evidence import evidence_with_gradient, log_evidence
-from sumbo.kernels import Terms
+from sumbo.gp import kernels
+from sumbo.gp.evidence import evidence_with_gradient, log_evidence
+from sumbo.gp.kernels import Terms
 
 CASES = st.fixed_dictionaries(
     {

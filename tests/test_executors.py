@@ -15,10 +15,10 @@ from studies import is_running, until
 
 from sumbo import maximize, minimize, replay
 from sumbo.errors import ObjectiveError, SettingError
-from sumbo.executors import serving
-from sumbo.executors.ahead import Ahead
-from sumbo.executors.borrowed import Borrowed, ExecutorGoneError
+from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors.prefetch import Prefetcher
 from sumbo.executors.processes import Processes, portable
+from sumbo.executors.worker import send
 
 BOX = [(0.0, 1.0)] * 2
 BASE = 1.0
@@ -38,18 +38,18 @@ def test_lambdas_and_closures_reach_worker_processes():
 
 
 def test_a_worker_whose_answer_nobody_reads_any_more_says_nothing():
-    start = "import sys; from sumbo.executors.serving import main; main(2)"
+    start = "import sys; from sumbo.executors.worker import main; main(2, 'not a mark of anything')"
     pipe = subprocess.PIPE
-    worker = subprocess.Popen([sys.executable, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe)
-    worker.stdout.close()
+    process = subprocess.Popen([sys.executable, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe)
+    process.stdout.close()
     for data in (len, "argument"):
-        serving.send(worker.stdin, pickle.dumps(data))
+        send(process.stdin, pickle.dumps(data))
     with pytest.raises(subprocess.TimeoutExpired):  # it waits to be told, in case there is something to clean up
-        worker.wait(2.0)
-    worker.stdin.close()
-    assert worker.wait(30.0) == 1
-    assert worker.stderr.read() == b""
-    worker.stderr.close()
+        process.wait(2.0)
+    process.stdin.close()
+    assert process.wait(30.0) == 1
+    assert process.stderr.read() == b""
+    process.stderr.close()
 
 
 def test_what_cannot_be_sent_is_said_before_anything_is_evaluated():
@@ -105,7 +105,7 @@ class Awkward(Exception):
 
 def test_answers_that_cannot_be_sent_back_are_reasons():
     with Processes(portable(returns_a_generator), 1, None) as place:
-        assert "of type generator, cannot be sent back" in place.submit(0).result(60).reason
+        assert "must return a single real number; got generator" in place.submit(0).result(60).reason
 
     def f(x):
         raise Awkward(1, 2)
@@ -238,7 +238,7 @@ def test_hanging_threads_are_given_up():
 
 def test_a_free_place_is_filled_while_this_thread_is_busy():
     """The next point starts without the thread that submitted it: that one may be computing a suggestion."""
-    with ThreadPoolExecutor(2) as pool, Borrowed(pool, lambda x: x, 1, None) as place:
+    with ThreadPoolExecutor(2) as pool, ExecutorAdapter(pool, lambda x: x, 1, None) as place:
         futures = [place.submit(i) for i in range(5)]
         until(lambda: all(future.done() for future in futures), 30)
         assert [future.result().value for future in futures] == [0, 1, 2, 3, 4]
@@ -247,7 +247,7 @@ def test_a_free_place_is_filled_while_this_thread_is_busy():
 def test_work_for_an_executor_that_is_shut_down():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    with Borrowed(pool, abs, 1, None) as place, pytest.raises(ExecutorGoneError, match="shutdown"):
+    with ExecutorAdapter(pool, abs, 1, None) as place, pytest.raises(ExecutorGoneError, match="shutdown"):
         place.submit(1).result(30)
 
 
@@ -278,12 +278,12 @@ def test_an_objective_that_always_dies_is_given_up():
         (8, 0.5, 60.0, 0),  # waiting half a second costs less than a percent
         (8, 1.0, 2.0, 0),  # suggestions are what everybody waits for, ahead or not
         (8, 0.1, 1.0, 1),
-        (1, 0.5, 1.0, 1),
+        (1, 0.5, 1.0, 0),
         (1, 1.0, 0.0, 0),
     ],
 )
 def test_no_more_points_are_asked_ahead_than_bring_something(workers, suggestion, evaluation, wanted):
-    ahead = Ahead(workers)
+    ahead = Prefetcher(workers)
     assert ahead.wanted == 0
     for _ in range(5):
         ahead.suggested(suggestion)
@@ -292,7 +292,7 @@ def test_no_more_points_are_asked_ahead_than_bring_something(workers, suggestion
 
 
 def test_a_rare_slow_suggestion_is_provided_for():
-    ahead = Ahead(8)
+    ahead = Prefetcher(8)
     for seconds in (0.1, 0.1, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1):
         ahead.suggested(seconds)
         ahead.evaluated(4.0)

@@ -83,10 +83,12 @@ def test_mistakes():
 
 @pytest.mark.parametrize("problem", [problems.cosmology(12), CASES[4]], ids=["cosmology", "corner"])
 def test_the_search_learns_to_avoid_failures(problem):
-    """A short run; benchmarks/failures.py has the long ones."""
-    opt = Optimizer(problem.space, direction=problem.direction, seed=0)
-    for _ in range(80):
-        trial = opt.ask()
-        opt.tell(trial, problem(trial.x))
-    failed = [trial.state == "failed" for trial in opt.trials]
-    assert sum(failed[40:]) <= 2  # of 40; chance: 8
+    """Short runs; benchmarks/failures.py has the long ones. Three of them: a single one depends on the last digits."""
+    failures = []
+    for seed in range(3):
+        opt = Optimizer(problem.space, direction=problem.direction, seed=seed)
+        for _ in range(60):
+            trial = opt.ask()
+            opt.tell(trial, problem(trial.x))
+        failures.append(sum(trial.state == "failed" for trial in opt.trials[30:]))
+    assert sorted(failures)[1] <= 2  # of 30; chance: 6

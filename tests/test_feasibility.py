@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sumbo.feasibility import Feasibility
-from sumbo.gp import AdditiveGP
+from sumbo.acquisition.feasibility import Feasibility
+from sumbo.gp.additive import AdditiveGP
 
 
 @pytest.fixture

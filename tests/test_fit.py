@@ -8,9 +8,9 @@ import numpy as np
 import oracles
 import pytest
 
-from sumbo import fit as fit_module
-from sumbo import kernels
-from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
+from sumbo.gp import fit as fit_module
+from sumbo.gp import kernels
+from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
 
 GROUPS = ((0, 2, 3), (1,), (4, 5))
 CATEGORIES = np.array([0, 0, 3, 0, 0, 2])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from sumbo.decomposition import Decomposition
 from sumbo.errors import DataError, DecompositionError, NotFittedError, SettingError
-from sumbo.fit import FitSettings, Hyperparameters
-from sumbo.gp import AdditiveGP
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings, Hyperparameters
 
 CASES = st.fixed_dictionaries(
     {

@@ -9,8 +9,9 @@ import threading
 import numpy as np
 import pytest
 
-from sumbo import AdditiveGP, Optimizer, minimize, threads
+from sumbo import AdditiveGP, Optimizer, minimize
 from sumbo.errors import SettingError
+from sumbo.gp import threads
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saved import latest_state
 
 from sumbo import AddGPUCB, Auto, Categorical, CyclicGroups, Decomposition, FitSettings, Float, Int, Optimizer, Space
 from sumbo.errors import DecompositionError
-from sumbo.gp import AdditiveGP
-from sumbo.knowledge import Knowledge
+from sumbo.gp.additive import AdditiveGP
 from sumbo.structure import search
+from sumbo.structure.group_constraints import GroupConstraints
 
 SPACE = Space(
     {
@@ -27,7 +28,7 @@ METHODS = [Auto, AddGPUCB]
 
 
 def groups_of(**wishes):
-    return Knowledge.of(SPACE, **wishes).start.groups
+    return GroupConstraints.of(SPACE, **wishes).start.groups
 
 
 # --- names to numbers ----------------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ def groups_of(**wishes):
 
 def test_names_and_numbers_mean_the_same():
     assert groups_of(groups=(("act", "lr"), ("batch",))) == groups_of(groups=((3, 0), (1,)))
-    assert Knowledge.of(SPACE, together=(("lr", 3),)) == Knowledge.of(SPACE, together=((0, "act"),))
+    assert GroupConstraints.of(SPACE, together=(("lr", 3),)) == GroupConstraints.of(SPACE, together=((0, "act"),))
 
 
 def test_parameters_in_no_group_stand_alone():
@@ -156,9 +157,9 @@ def test_wishes_are_refused_or_kept(together, apart, most, seed):
     possible = not any(link[a, b] for a, b in apart) and link.sum(axis=1).max() <= most
     if not possible:
         with pytest.raises(DecompositionError, match="remove"):
-            Knowledge.of(space, together=tuple(together), apart=tuple(apart), max_group_size=most)
+            GroupConstraints.of(space, together=tuple(together), apart=tuple(apart), max_group_size=most)
         return
-    known = Knowledge.of(space, together=tuple(together), apart=tuple(apart), max_group_size=most)
+    known = GroupConstraints.of(space, together=tuple(together), apart=tuple(apart), max_group_size=most)
     rng = np.random.default_rng(seed)
     assert keeps(known.start, together, apart, most)
     assert all(keeps(known.random(rng), together, apart, most) for _ in range(10))
@@ -169,7 +170,7 @@ def test_wishes_are_refused_or_kept(together, apart, most, seed):
 def test_learned_groups_keep_to_the_wishes(together, apart, seed):
     link = linked(together)
     apart = [pair for pair in apart if not link[pair]]
-    known = Knowledge.of(Space.from_bounds([(0, 1)] * D), together=tuple(together), apart=tuple(apart))
+    known = GroupConstraints.of(Space.from_bounds([(0, 1)] * D), together=tuple(together), apart=tuple(apart))
     rng = np.random.default_rng(seed)
     X = rng.random((25, D))
     # Values that ask for what is forbidden: products of those apart.
@@ -190,7 +191,7 @@ def test_learned_groups_keep_to_the_wishes(together, apart, seed):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 9])
 def test_with_nothing_known_random_groups_are_the_ordinary_ones(size):
-    known = Knowledge.of(Space.from_bounds([(0, 1)] * 9), max_group_size=size)
+    known = GroupConstraints.of(Space.from_bounds([(0, 1)] * 9), max_group_size=size)
     for seed in range(5):
         ordinary = Decomposition.random(9, size, np.random.default_rng(seed))
         assert known.random(np.random.default_rng(seed)) == ordinary
@@ -236,7 +237,7 @@ def test_known_groups_are_those_of_the_model_and_nothing_is_searched():
     for _ in range(3):
         opt.tell(opt.ask(), 0.0)
     assert opt.decomposition.groups == ((0, 1), (2,), (3,), (4,))
-    assert opt.to_dict()["state"]["chosen_at"] == 0
+    assert latest_state(opt.to_dict())["chosen_at"] == 0
 
 
 def test_wishes_survive_saving():
@@ -247,7 +248,7 @@ def test_wishes_survive_saving():
 
 
 def test_every_pair_of_a_wish_counts():
-    known = Knowledge.of(SPACE, apart=(("lr", "batch", "act"),), max_group_size=5)
+    known = GroupConstraints.of(SPACE, apart=(("lr", "batch", "act"),), max_group_size=5)
     for seed in range(20):
         labels = known.random(np.random.default_rng(seed)).labels
         assert all(labels[a] != labels[b] for a, b in itertools.combinations((0, 1, 3), 2))

@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 
 from sumbo import Optimizer, Space
-from sumbo.decomposition import Decomposition
-from sumbo.fit import FitSettings
-from sumbo.gp import AdditiveGP
-from sumbo.methods.base import Deadline, Query
-from sumbo.methods.learning import (
-    Learning,
-    current_model,
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.gp.outcome_transforms import OutcomeTransform, observed_values, standardise
+from sumbo.methods.base import Deadline, SuggestContext
+from sumbo.methods.surrogate import (
+    SurrogateSettings,
     is_better,
     learned_every,
     learned_geometrically,
+    update_surrogate,
     with_pending,
 )
-from sumbo.methods.scales import Scales, observed_values, standardise
 
 # --- queries made by hand -----------------------------------------------------------------------------------
 
 
 def query(X, y, **changes):
     D = X.shape[1]
-    made = Query(
+    made = SuggestContext(
         space=Space.from_bounds([(0.0, 1.0)] * D),
         X=X,
         y=y,
         pending=np.empty((0, D)),
         notes=[None] * len(y),
-        pending_notes=[],
+        pending_metadata=[],
         number=len(y),
         rng=np.random.default_rng(0),
         study_rng=np.random.default_rng(1),
@@ -48,7 +48,7 @@ def data(n, D=3, seed=0):
 
 def learning(due, D=3, **changes):
     settings = FitSettings(starts=1, evaluations=20)
-    return replace(Learning("matern52", settings, Decomposition.whole(D), None, due), **changes)
+    return replace(SurrogateSettings("matern52", settings, Decomposition.whole(D), None, due), **changes)
 
 
 def same_model(a, b):
@@ -59,16 +59,16 @@ def same_model(a, b):
 
 
 def test_a_failed_point_counts_as_the_worst():
-    X, y = data(4)
+    _X, y = data(4)
     y[2] = math.nan
-    values = observed_values(query(X, y))
+    values = observed_values(y)
     assert values[2] == values.min()
     assert np.isfinite(values).all()
 
 
 def test_where_all_failed_there_is_nothing_to_learn():
-    X, _ = data(3)
-    assert observed_values(query(X, np.full(3, math.nan))).tolist() == [0.0] * 3
+    _X, _ = data(3)
+    assert observed_values(np.full(3, math.nan)).tolist() == [0.0] * 3
 
 
 # --- when ---------------------------------------------------------------------------------------------------
@@ -89,29 +89,29 @@ def test_learned_geometrically():
 
 def test_hyperparameters_are_kept_until_learning_is_due():
     X, y = data(12)
-    first, state = current_model(query(X[:8], y[:8]), learning(learned_every(3)))
-    second, kept = current_model(query(X[:10], y[:10], state=state), learning(learned_every(3)))
+    first, state = update_surrogate(query(X[:8], y[:8]), learning(learned_every(3)))
+    second, kept = update_surrogate(query(X[:10], y[:10], state=state), learning(learned_every(3)))
     assert kept == state
     assert second.lengthscales.tolist() == first.lengthscales.tolist()
-    third, changed = current_model(query(X[:11], y[:11], state=state), learning(learned_every(3)))
+    third, changed = update_surrogate(query(X[:11], y[:11], state=state), learning(learned_every(3)))
     assert changed["learned_at"] == 11
     assert third.n == 11
 
 
 def test_learning_is_put_off_when_a_deadline_is_near():
     X, y = data(12)
-    _, state = current_model(query(X[:8], y[:8]), learning(learned_every(1)))
-    model, kept = current_model(query(X, y, state=state, deadline=Deadline.after(0.0)), learning(learned_every(1)))
+    _, state = update_surrogate(query(X[:8], y[:8]), learning(learned_every(1)))
+    model, kept = update_surrogate(query(X, y, state=state, deadline=Deadline.after(0.0)), learning(learned_every(1)))
     assert kept == state
     assert model.n == 12
 
 
 def test_the_search_spreads_out_until_there_are_enough_points():
     X, y = data(6)
-    model, state = current_model(query(X, y), learning(learned_every(3), explore_until=10))
+    model, state = update_surrogate(query(X, y), learning(learned_every(3), explore_until=10))
     assert set(model.lengthscales.tolist()) == {1e-5}
     assert state == {}
-    model, state = current_model(query(*data(10)), learning(learned_every(3), explore_until=10))
+    model, state = update_surrogate(query(*data(10)), learning(learned_every(3), explore_until=10))
     assert model.lengthscales.min() > 1e-4
 
 
@@ -122,19 +122,19 @@ def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
     y = np.sin(4.0 * X @ weights)
     shrunk = FitSettings(starts=1, noise=1e-6)
     plan = learning(learned_every(10), D=6, settings=shrunk, freer=replace(shrunk, deviation_sd=1.0))
-    _, state = current_model(query(X[:120], y[:120]), plan)
+    _, state = update_surrogate(query(X[:120], y[:120]), plan)
     assert "free" not in state  # a fit and a choice are no work for one suggestion
-    second, state = current_model(query(X, y, state=state), plan)
+    second, state = update_surrogate(query(X, y, state=state), plan)
     assert state.get("free", False) is uneven
     assert state["freed_at"] == 121
     spread = second.lengthscales.max() / second.lengthscales.min()
     assert spread > 10 if uneven else spread < 3
-    again, kept = current_model(query(X, y, state=state), plan)
+    again, kept = update_surrogate(query(X, y, state=state), plan)
     assert kept == state
     assert same_model(again, second)
     if uneven:  # and bound again where they bring nothing any more
         X, y = data(121, D=6, seed=1)
-        _, state = current_model(query(X, y, state={**state, "learned_at": 120, "freed_at": 50}), plan)
+        _, state = update_surrogate(query(X, y, state={**state, "learned_at": 120, "freed_at": 50}), plan)
         assert not state["free"]
 
 
@@ -159,7 +159,7 @@ def test_values_are_compressed_where_evidence_and_prediction_both_speak_for_it(
 ):
     X = np.random.default_rng(0).random((64, 2))
     X[32:] = 0.5 + 0.2 * (X[32:] - 0.5)
-    scales = Scales(standardise(TAILS[shape](X)))
+    scales = OutcomeTransform(standardise(TAILS[shape](X)))
     blank = AdditiveGP([(0,), (1,)], full_order=True)
     settings = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
     plain, compressed = (blank.fit(X, scales.on(scale)[0], settings=settings) for scale in (False, True))
@@ -175,7 +175,7 @@ def test_values_are_compressed_where_evidence_and_prediction_both_speak_for_it(
 
 
 def test_the_state_is_json():
-    _, state = current_model(query(*data(8)), learning(learned_every(3)))
+    _, state = update_surrogate(query(*data(8)), learning(learned_every(3)))
     assert json.loads(json.dumps(state)) == state
 
 
@@ -187,7 +187,7 @@ def test_the_groups_chosen_are_those_of_the_model():
         seen.append((X.shape, y.shape, model.n, rng.random()))
         return wanted
 
-    model, state = current_model(query(*data(9)), learning(learned_every(3), choose=choose))
+    model, state = update_surrogate(query(*data(9)), learning(learned_every(3), choose=choose))
     assert model.decomposition == wanted
     assert state["groups"] == [[0], [1, 2]]
     assert seen[0][:3] == ((9, 3), (9,), 9)
@@ -200,24 +200,24 @@ def test_the_groups_chosen_are_those_of_the_model():
 def test_a_model_grown_in_the_cache_is_the_one_rebuilt_from_the_state(learned_at):
     X, y = data(20)
     plan = learning(learned_every(100))
-    cache, state = current_model(query(X[:learned_at], y[:learned_at]), plan)
+    cache, state = update_surrogate(query(X[:learned_at], y[:learned_at]), plan)
     for n in range(learned_at + 1, 21):
         q = query(X[:n], y[:n], state=json.loads(json.dumps(state)))
-        cache, _ = current_model(replace(q, cache=cache), plan)
-        rebuilt, _ = current_model(q, plan)
+        cache, _ = update_surrogate(replace(q, cache=cache), plan)
+        rebuilt, _ = update_surrogate(q, plan)
         assert same_model(cache, rebuilt)
 
 
 def test_a_cache_of_other_data_is_not_used():
     X, y = data(15)
     plan = learning(learned_every(100))
-    _, state = current_model(query(X[:8], y[:8]), plan)
-    other, _ = current_model(query(X[::-1], y[::-1], state=state), plan)
-    longer, _ = current_model(query(X, y, state=state), plan)
-    right, _ = current_model(query(X[:12], y[:12], state=state), plan)
-    regrouped, _ = current_model(query(X[:12], y[:12]), learning(learned_every(100), start=Decomposition.apart(3)))
+    _, state = update_surrogate(query(X[:8], y[:8]), plan)
+    other, _ = update_surrogate(query(X[::-1], y[::-1], state=state), plan)
+    longer, _ = update_surrogate(query(X, y, state=state), plan)
+    right, _ = update_surrogate(query(X[:12], y[:12], state=state), plan)
+    regrouped, _ = update_surrogate(query(X[:12], y[:12]), learning(learned_every(100), start=Decomposition.apart(3)))
     for cache in (other, longer, regrouped):
-        again, _ = current_model(query(X[:12], y[:12], state=state, cache=cache), plan)
+        again, _ = update_surrogate(query(X[:12], y[:12], state=state, cache=cache), plan)
         assert same_model(again, right)
 
 
@@ -227,16 +227,16 @@ def test_a_late_change_of_an_early_value_is_seen():
     y[3] = math.nan
     y[9] = -50.0
     plan = learning(learned_every(100))
-    cache, state = current_model(query(X[:9], y[:9]), plan)
-    again, _ = current_model(query(X, y, state=state, cache=cache), plan)
-    rebuilt, _ = current_model(query(X, y, state=state), plan)
+    cache, state = update_surrogate(query(X[:9], y[:9]), plan)
+    again, _ = update_surrogate(query(X, y, state=state, cache=cache), plan)
+    rebuilt, _ = update_surrogate(query(X, y, state=state), plan)
     assert same_model(again, rebuilt)
     assert again.y[3] == again.y[9] == again.y.min()
 
 
 def test_running_points_change_the_uncertainty_but_not_the_mean():
     X, y = data(10)
-    model, _ = current_model(query(X, y), learning(learned_every(3)))
+    model, _ = update_surrogate(query(X, y), learning(learned_every(3)))
     point = np.array([[0.11, 0.93, 0.4]])
     both = with_pending(model, query(X, y, pending=point))
     assert with_pending(model, query(X, y)) is model

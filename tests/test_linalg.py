@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sumbo import AdditiveGP, linalg
+from sumbo import AdditiveGP
 from sumbo.errors import DataError
-from sumbo.exact import Exact
+from sumbo.gp import linalg
+from sumbo.gp.exact import Exact
 
 quick = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)

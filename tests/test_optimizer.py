@@ -11,8 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from saved import forgotten, latest_state
 
-from sumbo import AddGPUCB, AdditiveGP, Categorical, Decomposition, Float, Int, Optimizer, Space, Trial
+from sumbo import AddGPUCB, AdditiveGP, Auto, Categorical, Decomposition, Float, Int, Optimizer, Space, Trial
+from sumbo.acquisition import warmup
 from sumbo.errors import SettingError, SpaceError, StateError, SumboError, TellError
 from sumbo.methods import METHODS, Method, Suggestion
 
@@ -143,6 +145,33 @@ def test_a_deadline_is_kept(method):
         assert ((trial.x >= 0.0) & (trial.x <= 1.0)).all()
         opt.tell(trial, value(trial))
     assert np.median(seconds) < 1.0  # 0.15 on a quiet machine
+
+
+def test_a_deadline_is_kept_with_many_parameters_and_observations():
+    D, n = 100, 1500
+    X = np.random.default_rng(0).random((n, D))
+    y = np.cos(6 * X).sum(axis=1)
+    opt = Optimizer([(0.0, 1.0)] * D, Auto(n_init=2), seed=0)
+    for x, v in zip(X[:4], y, strict=False):
+        opt.observe(x, v)
+    opt.ask()  # learns from four, and of all the others when there is no time for it
+    for x, v in zip(X[4:], y[4:], strict=True):
+        opt.observe(x, v)
+    while not warmup.ready():
+        time.sleep(0.05)
+    # In processor time, and in units of what this machine needs for a model of some of them.
+    model = AdditiveGP([(i,) for i in range(D)], full_order=True)
+    units = [processor_seconds(lambda: model.condition(X[:150], y[:150]).posterior(X[:150])) for _ in range(5)]
+    deadline = 5.0 * min(units)
+    for known in (opt, Optimizer.from_dict(forgotten(opt.to_dict()))):  # the other one has learned nothing
+        seconds = [processor_seconds(lambda known=known: known.ask(deadline=deadline)) for _ in range(5)]
+        assert np.median(seconds) < 1.2 * deadline
+
+
+def processor_seconds(call):
+    began = time.thread_time()
+    call()
+    return time.thread_time() - began
 
 
 def test_a_generous_deadline_changes_nothing():
@@ -344,10 +373,10 @@ def test_tell_of_another_optimizers_trial():
         (1 + 2j, "complex"),
         (np.complex128(1.0), "complex128"),
         ([1.0], "list"),
-        (np.array([1.0]), "ndarray"),
         (np.array([1.0, 2.0]), "ndarray"),
         (np.zeros((0,)), "ndarray"),
-        (np.array("x"), "str"),
+        (np.array(["x"]), "ndarray"),
+        (np.array([True]), "ndarray"),
         (True, "bool"),
         (np.bool_(False), "bool"),
         ({"loss": 1.0}, "dict"),
@@ -498,8 +527,8 @@ def test_what_callers_do_to_a_saved_state_does_not_reach_the_optimizer():
     before = json.dumps(opt.to_dict())
     saved = opt.to_dict()
     saved["trials"][0]["params"]["x0"] = 99.0
-    saved["state"].clear()
-    saved["told"].clear()
+    latest_state(saved).clear()
+    saved["trials"][3].clear()
     assert json.dumps(opt.to_dict()) == before
 
 
@@ -652,21 +681,17 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (None, "expected a state of format 1 made by Optimizer.to_dict; got format None"),
+        (None, "expected a state of format 2 made by Optimizer.to_dict; got format None"),
         ([], "got format None"),
         ("{}", "got format None"),
         ({}, "got format None"),
         ({"sumbo": 999}, "got format 999"),
-        ({"sumbo": 1}, "is missing"),
+        ({"sumbo": 2}, "is missing"),
         (damaged(method={"type": "Magic"}), "expected settings of one of"),
         (damaged(method={"type": "FitSettings"}), "FitSettings is not a method"),
         (damaged(direction="up"), "direction"),
         (damaged(seed=-1), "seed must be"),
         (damaged(space={"params": []}), "saved space"),
-        (damaged(told=[0]), "the order of tells does not name every finished trial once"),
-        (damaged(told=[0, 1, 1]), "the order of tells does not name every finished trial once"),
-        (damaged(told=[0, 1, 2]), "the order of tells does not name every finished trial once"),
-        (damaged(trials=[]), "the order of tells"),
     ],
 )
 def test_states_that_cannot_be_read(data, match):
@@ -685,6 +710,14 @@ def test_states_that_cannot_be_read(data, match):
         (2, {"value": 3.0}, "trial 2: state 'running' does not go with value 3.0"),
         (2, {"params": {"x0": 0.5}}, "missing 'x1'"),
         (2, {"params": {"x0": 0.5, "x1": 0.5, "x2": 5.0}}, "from 0.0 to 1.0"),
+        (0, {"told": None}, "trial 0: state 'done' does not go with its place in the order"),
+        (2, {"told": 9}, "trial 2: state 'running' does not go with its place in the order"),
+        (1, {"told": 1}, "the order of asks and tells makes no sense"),
+        (1, {"asked": 1}, "the order of asks and tells makes no sense"),
+        (0, {"asked": None}, "trial 0: state 'done' does not go with its place in the order"),
+        (0, {"asked": 1.0}, "trial 0: asked must be a whole number"),
+        (0, {"told": True}, "trial 0: told must be a whole number"),
+        (0, {"method_state": [1]}, "trial 0: method_state must be an object or null"),
     ],
 )
 def test_trials_that_cannot_be_read(number, changes, match):
@@ -722,16 +755,6 @@ def test_no_damage_gives_anything_but_a_state_error():
         del data["trials"][0][key]
         attempt(f"trial without {key}", data)
     assert not surprises, "\n".join(surprises)
-
-
-@pytest.mark.parametrize("told", [[0.0, 1], [False, 1]])
-def test_the_order_of_tells_is_made_of_whole_numbers(told):
-    # 0.0 and False compare equal to 0, and would fail at the next ask
-    try:
-        opt = Optimizer.from_dict(damaged(told=told))
-    except StateError:
-        return
-    opt.ask()
 
 
 def test_from_dict_leaves_its_argument_alone():

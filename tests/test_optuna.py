@@ -1,26 +1,26 @@
 """SumboSampler: Optuna's own test-suite for samplers, and what sumbo promises beyond it."""
 
+import ast
+import json
 import pickle
+import random
 import subprocess
 import sys
 import threading
 import warnings
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.testing.pytest_samplers import (
-    BasicSamplerTestCase,
-    RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
-)
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 import sumbo
 from sumbo.errors import SettingError, SumboError
-from sumbo.integrations.optuna import SumboSampler, records
+from sumbo.integrations.optuna import SumboSampler
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger
 from sumbo.integrations.optuna.translation import Translation, common_distributions, parameter
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -36,10 +36,17 @@ MIXED = {
 }
 
 
-class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    @pytest.fixture
-    def sampler(self):
-        return SumboSampler
+try:
+    from optuna.testing import pytest_samplers as theirs
+except ImportError:  # an older Optuna
+    pass
+else:
+
+    @pytest.mark.filterwarnings("ignore:only some trials ask for")
+    class TestOptunasOwn(theirs.BasicSamplerTestCase, theirs.RelativeSamplerTestCase, theirs.SingleOnlySamplerTestCase):
+        @pytest.fixture
+        def sampler(self):
+            return SumboSampler
 
 
 def mixed(trial):
@@ -83,8 +90,7 @@ def test_every_value_is_one_that_the_distribution_allows():
     study.optimize(mixed, n_trials=25)
     for trial in study.trials:
         for name, distribution in MIXED.items():
-            value = trial.params[name]
-            assert distribution._contains(distribution.to_internal_repr(value))
+            create_trial(params={name: trial.params[name]}, distributions={name: distribution}, value=0.0)  # or raises
         assert type(trial.params["d"]) is int
         assert type(trial.params["c"]) is float
 
@@ -130,13 +136,16 @@ def test_a_new_process_goes_on_exactly_as_the_old_one_would_have(tmp_path):
     assert points(part) == points(whole)
 
 
-def test_conditional_parameters_resume_too(tmp_path):
-    def objective(trial):
-        x = trial.suggest_float("x", 0, 1)
-        if trial.suggest_categorical("kind", ["p", "q"]) == "p":
-            return x + trial.suggest_float("p", 0, 1)
-        return x + trial.suggest_int("q", 0, 5)
+def conditional(trial):
+    x = trial.suggest_float("x", 0, 1)
+    if trial.suggest_categorical("kind", ["p", "q"]) == "p":
+        return x + 10 * (trial.suggest_float("p", 0, 1) - 0.3) ** 2
+    return x + trial.suggest_int("q", 0, 5)
 
+
+@pytest.mark.filterwarnings("ignore:only some trials ask for")
+def test_conditional_parameters_resume_too(tmp_path):
+    objective = conditional
     whole = study_of(SumboSampler(seed=4))
     whole.optimize(objective, n_trials=20)
     path = f"sqlite:///{tmp_path / 'study.db'}"
@@ -144,8 +153,72 @@ def test_conditional_parameters_resume_too(tmp_path):
         part = study_of(SumboSampler(seed=4), storage=path, study_name="s", load_if_exists=True)
         part.optimize(objective, n_trials=10)
     assert points(part) == points(whole)
-    assert set(common_distributions(part.trials)) == {"kind", "x"}
+    assert set(common_distributions(part.trials)) == {"x"}
     assert len({trial.params["p"] for trial in part.trials if "p" in trial.params}) > 3  # not one draw again and again
+
+
+def test_of_conditional_parameters_one_is_warned_once():
+    sampler = SumboSampler(method="random", seed=0)
+    for _ in range(2):  # studies
+        with pytest.warns(RuntimeWarning, match="only some trials ask for '[pq]'") as told:
+            study_of(sampler).optimize(conditional, n_trials=20)
+        assert [warning.filename for warning in told] == [__file__]
+
+
+@pytest.mark.filterwarnings("ignore:only some trials ask for")
+def test_conditional_parameters_are_learned():
+    study = study_of(SumboSampler(method="random", seed=0))
+    study.optimize(conditional, n_trials=100)
+    errors = [abs(trial.params["p"] - 0.3) for trial in study.trials[50:] if "p" in trial.params]
+    assert np.mean(errors) < 0.15  # 0.29 by chance
+
+
+@pytest.mark.filterwarnings("ignore:only some trials ask for")
+def test_a_choice_is_not_given_up_before_what_depends_on_it_is_learned():
+    parts = {"a": 2, "b": 3, "c": 4}  # the more parameters a choice has, the better it can be, and the worse it begins
+
+    def choice(trial):
+        kind = trial.suggest_categorical("kind", list(parts))
+        values = [trial.suggest_float(f"{kind}{i}", 0, 1) for i in range(parts[kind])]
+        return sum((value - 0.2) ** 2 for value in values) - 0.1 * parts[kind]
+
+    for seed in range(3):
+        study = study_of(SumboSampler(seed=seed))
+        study.optimize(choice, n_trials=40)
+        assert min(sum(trial.params["kind"] == kind for trial in study.trials) for kind in parts) >= 5
+
+
+def ordinary(trial):
+    x = trial.suggest_float("x", 0, 1)
+    if trial.number % 5 == 1:
+        raise ValueError("early")
+    y = trial.suggest_float("y", 0, 1)
+    if trial.number % 5 == 2:
+        raise optuna.TrialPruned
+    return x + y + trial.suggest_int("n", 1, 3)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_of_parameters_that_all_trials_have_nobody_is_warned(jobs):
+    study = study_of(SumboSampler(method="random", seed=0))
+    study.enqueue_trial({"y": 0.5})
+    study.optimize(ordinary, n_trials=20, n_jobs=jobs, catch=ValueError)
+    assert study.best_value < 3
+
+
+def test_trials_that_begin_before_the_first_has_ended_warn_nobody():
+    study = study_of(SumboSampler(method="random", seed=0))
+    first, second = study.ask(), study.ask()
+    study.tell(first, ordinary(first))
+    with pytest.raises(ValueError, match="early"):
+        ordinary(second)  # it asks for what the first has told, and was not there when it began
+    for later in (study.ask(), study.ask()):
+        later.suggest_float("y", 0, 1)
+
+
+def test_who_chose_a_sampler_for_conditional_parameters_is_not_warned():
+    study = study_of(SumboSampler(method="random", seed=0, independent_sampler=optuna.samplers.RandomSampler(seed=0)))
+    study.optimize(conditional, n_trials=20)
 
 
 def test_seeds_differ():
@@ -209,6 +282,13 @@ def add(study, x, y, value=None, state=TrialState.COMPLETE, space=UNIT, **kwargs
     study.add_trial(create_trial(params={"x": x, "y": y}, distributions=space, value=value, state=state, **kwargs))
 
 
+def constrained(value):
+    """As Optuna keeps it since version 5, and before."""
+    if hasattr(FrozenTrial, "constraints"):
+        return {"constraints": {"weight": value}}
+    return {"system_attrs": {"constraints": [value]}}
+
+
 def test_enqueued_trials_are_data():
     study = study_of()
     study.enqueue_trial({"x0": 1.0, "x1": 2.0, "x2": 3.0})
@@ -234,8 +314,8 @@ def test_failed_trials_are_told_as_failures():
     add(study, 0.1, 0.2, 3.0)
     add(study, 0.5, 0.5, None, TrialState.FAIL)
     add(study, 0.6, 0.6, float("inf"))
-    add(study, 0.7, 0.7, 5.0, constraints={"weight": 0.1})
-    add(study, 0.8, 0.8, 5.0, constraints={"weight": -0.1})
+    add(study, 0.7, 0.7, 5.0, **constrained(0.1))
+    add(study, 0.8, 0.8, 5.0, **constrained(-0.1))
     query = query_of(study)
     np.testing.assert_allclose(query.X[:, 0], [0.1, 0.5, 0.6, 0.7, 0.8])
     np.testing.assert_array_equal(query.y, [3.0, np.nan, np.nan, np.nan, 5.0])
@@ -338,16 +418,16 @@ def test_ranges_beyond_sumbo_are_left_to_chance():
 
 @pytest.mark.parametrize("name", MIXED)
 def test_translation_goes_both_ways(name):
-    translation = Translation.of({name: MIXED[name]}, sumbo.Random())
+    translation = Translation.of({name: MIXED[name]})
     for u in np.linspace(0.0, 1.0, 41):
         params = translation.params(np.array([u]))
         unit = translation.unit(params)
         assert translation.params(unit) == params
-        np.testing.assert_array_equal(translation.from_numbers(translation.numbers(unit)), unit)
+        np.testing.assert_array_equal(translation.space.to_unit(translation.point(params)[0]), unit)
 
 
 def test_translation_refuses_what_is_outside():
-    translation = Translation.of(MIXED, sumbo.Random())
+    translation = Translation.of(MIXED)
     inside = {"a": 0.0, "b": 1e-3, "c": 0.3, "d": 3, "e": 10, "f": 2, "g": None}
     assert translation.unit(inside) is not None
     for outside in ({"a": 1.5}, {"c": 0.35}, {"d": 8}, {"f": 3}, {"g": "tanh"}, {"b": 1.0}):
@@ -417,28 +497,49 @@ def test_two_processes_never_get_the_same_point(tmp_path):
     assert len(study.trials) == len(set(points(study))) == 21
 
 
-def test_of_two_that_choose_the_same_point_one_moves_on(monkeypatch):
+class Centre(sumbo.Random):
+    def suggest(self, query):
+        return sumbo.methods.Suggestion(query.space.to_unit({"i": 4, "j": 4}))
+
+
+def test_of_two_that_choose_the_same_point_one_moves_on():
     """The other worker writes its point between this one's look at the study and its own claim."""
-    study = study_of()
+    storage = optuna.storages.InMemoryStorage()
+    study = study_of(storage=storage, study_name="s")
     space = {"i": IntDistribution(0, 9), "j": IntDistribution(0, 9)}
     for _ in range(3):
         study.tell(study.ask(space), 1.0)
-    other = study.ask()
-    write = records.write
+    other = optuna.load_study(study_name="s", storage=storage, sampler=SumboSampler(method=Centre(), seed=0))
 
-    def late(storage, trial, key, data):
-        if key == records.POINT and trial.number != other.number:
-            write(storage, study.trials[other.number], key, data | {"x": [4, 4]})
-        write(storage, trial, key, data)
-
-    class Centre(sumbo.Random):
+    class Late(Centre):
         def suggest(self, query):
-            return sumbo.methods.Suggestion(query.space.to_unit({"i": 4, "j": 4}))
+            theirs.append(other.ask(space).params)
+            return super().suggest(query)
 
-    monkeypatch.setattr(records, "write", late)
-    study.sampler = SumboSampler(method=Centre(), seed=0)
-    trial = study.ask(space)
-    assert trial.params != {"i": 4, "j": 4}
+    theirs = []
+    study.sampler = SumboSampler(method=Late(), seed=0)
+    assert study.ask(space).params != {"i": 4, "j": 4}
+    assert theirs == [{"i": 4, "j": 4}]
+
+
+def test_a_point_is_taken_before_its_parameters_are_stored():
+    """Of 70 trials that have asked for one parameter only, for this sampler and for another worker's."""
+    storage = optuna.storages.InMemoryStorage()
+    study = study_of(SumboSampler(method=Centre(), seed=0), storage=storage, study_name="s")
+    space = {"i": IntDistribution(0, 9), "j": IntDistribution(0, 9)}
+    for _ in range(2):
+        study.tell(study.ask(space), 1.0)
+    trials = [study.ask() for _ in range(70)]
+    for trial in trials:
+        trial.suggest_int("i", 0, 9)
+    other = optuna.load_study(study_name="s", storage=storage, sampler=SumboSampler(method=Centre(), seed=0))
+    trials += [other.ask() for _ in range(10)]
+    for trial in trials:
+        trial.suggest_int("i", 0, 9)
+        trial.suggest_int("j", 0, 9)
+    here = [tuple(trial.params.values()) for trial in trials]
+    assert len(set(here[:70])) == 70
+    assert len(set(here[6:])) == 74  # the attributes have the last 64 of them
 
 
 def test_a_space_that_is_used_up_repeats_rather_than_stops():
@@ -450,23 +551,29 @@ def test_a_space_that_is_used_up_repeats_rather_than_stops():
 # --- what is kept -----------------------------------------------------------------------------------------------
 
 
+def kept_by(study):
+    """The attributes and how many bytes each takes as JSON."""
+    return {key: len(json.dumps(value)) for key, value in study.user_attrs.items()}
+
+
 def test_large_records_are_cut_into_pieces_that_mysql_takes():
     study = study_of()
-    frozen = study._storage.get_trial(study.ask()._trial_id)
-    data = {"signature": "s", "state": ['"\\' * 10, *np.random.default_rng(0).random(5000).tolist()]}
-    records.write(study._storage, frozen, records.STATE, data)
-    attributes = study.trials[0].system_attrs
-    assert len(attributes) > 2
-    assert max(len(optuna.storages._rdb.storage.json.dumps(value)) for value in attributes.values()) < 65_535
-    assert records.read(study.trials[0], records.STATE, "s") == data
-    assert records.read(study.trials[0], records.STATE, "another") is None
+    data = ['"\\' * 10, *np.random.default_rng(0).random(5000).tolist()]
+    attributes = Attributes(study, {})
+    attributes.write("key", data)
+    assert attributes.read("key") is None  # as of the last look
+    assert attributes.refresh().read("key") == data
+    assert len(kept_by(study)) > 2
+    assert max(kept_by(study).values()) < 65_535
 
 
-def test_a_record_that_is_being_written_is_not_read():
+@pytest.mark.parametrize("change", [None, [1], ["digest", 3, "text"], "edited"])
+def test_a_record_that_is_being_written_is_not_read(change):
     study = study_of()
-    frozen = study._storage.get_trial(study.ask()._trial_id)
-    study._storage.set_trial_system_attr(frozen._trial_id, "sumbo:state:0", [2, '{"signature": "s", '])
-    assert records.read(study.trials[0], records.STATE, "s") is None
+    attributes = Attributes(study, {})
+    attributes.write("key", ["x" * 70_000])
+    study.set_user_attr("key:1", change)
+    assert attributes.refresh().read("key") is None
 
 
 def test_a_thousand_parameters():
@@ -475,12 +582,97 @@ def test_a_thousand_parameters():
     space = {f"x{i:04}": FloatDistribution(0, 1) for i in range(1000)}
     for i in range(4):
         study.add_trial(create_trial(params=dict.fromkeys(space, 0.1 * i), distributions=space, value=float(i)))
-    trial = study._storage.create_new_trial(study._study_id)
-    frozen = study._storage.get_trial(trial)
-    assert study.sampler.sample_relative(study, frozen, space).keys() == space.keys()
-    kept = study.trials[-1].system_attrs
-    assert sum(len(piece) for key, (_, piece) in kept.items() if key.startswith(records.STATE)) > 65_535
-    assert max(len(piece) for _, piece in kept.values()) <= 30_000
+    assert study.ask(space).params.keys() == space.keys()
+    assert sum(size for key, size in kept_by(study).items() if key.startswith("sumbo:state")) > 65_535
+    assert max(kept_by(study).values()) < 65_535
+
+
+def test_attributes_do_not_grow_with_the_study():
+    study = study_of(SumboSampler(method=sumbo.Auto(n_init=4), seed=0))
+    sizes = []
+    for n_trials in (70, 8):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("i", 0, 200), n_trials=n_trials)
+        sizes.append(len(study.user_attrs))
+    assert sizes[0] == sizes[1] <= 64 + 4
+
+
+NOON = datetime(2020, 1, 1, 12)
+
+
+def trial_of(rng, state):
+    trial = create_trial(
+        state=state,
+        value=rng.random() if state == TrialState.COMPLETE else None,
+        params={name: rng.uniform(0.0, 1.1) for name in UNIT},  # now and then beyond the present range
+        distributions={name: FloatDistribution(0.0, 2.0) for name in UNIT},
+    )
+    if state == TrialState.PRUNED:
+        trial.value = rng.random()
+    return trial
+
+
+def test_a_study_that_is_read_step_by_step_is_the_one_that_is_read_at_once():
+    states = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, TrialState.RUNNING)
+    for seed in range(5):
+        rng = random.Random(seed)
+        trials, reader = [], ledger_of()
+        for _ in range(60):
+            for i, trial in enumerate(trials):
+                if trial.state == TrialState.RUNNING and rng.random() < 0.4:
+                    trials[i] = finished(trial, trial_of(rng, rng.choice(states[:3])), i, rng)
+            trials.append(finished(None, trial_of(rng, rng.choice(states)), len(trials), rng))
+            own = rng.choice([None, len(trials) - 1, 0])
+            assert reader.continued_by(trials)
+            assert_same(reader, list(trials), own)
+        other = [*trials[:20], finished(trials[20], trial_of(rng, TrialState.COMPLETE), 20, rng), *trials[21:]]
+        assert not reader.continued_by(other)
+        assert not reader.continued_by(trials[:-1])
+
+
+def finished(before, trial, number, rng):
+    trial.number = number
+    trial.datetime_start = NOON if before is None else before.datetime_start
+    if trial.state.is_finished():
+        trial.datetime_complete = NOON + timedelta(seconds=number + rng.choice([0, 0, 0, 5]))  # not always in order
+    return trial
+
+
+def ledger_of():
+    return StudyLedger(Translation.of(UNIT), sumbo.Random(), "minimize")
+
+
+def assert_same(reader, trials, own):
+    nothing, at_once = Attributes(study_of(), {}).refresh(), ledger_of()
+    for ledger in (reader, at_once):
+        ledger.read(trials, nothing, own)
+    found, expected = reader.history(None), at_once.history(None)
+    for name in ("X", "y", "pending"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    for name in ("metadata", "pending_metadata", "number", "state"):
+        assert getattr(found, name) == getattr(expected, name)
+    assert reader.taken_by_others() == at_once.taken_by_others()
+    inside = [t for t in trials if max(t.params.values()) <= 1.0]
+    told = sorted((t for t in inside if t.state.is_finished()), key=lambda t: (t.datetime_complete, t.number))
+    running = [t for t in inside if not t.state.is_finished() and t.number != own]
+    for X, of in ((found.X, told), (found.pending, running)):
+        np.testing.assert_array_equal(X, [[t.params["x"], t.params["y"]] for t in of] or np.empty((0, 2)))
+
+
+def test_a_running_trial_that_changes_is_seen_where_it_is_now():
+    ledger, study = ledger_of(), optuna.create_study()
+    running, own = study.ask(), study.ask()
+
+    def pending():
+        ledger.read(study.get_trials(deepcopy=False), Attributes(study, {}).refresh(), own.number)
+        return ledger.history(None).pending
+
+    assert len(pending()) == 0  # it has no parameters yet
+    x = running.suggest_float("x", 0.0, 1.0)
+    assert len(pending()) == 0
+    y = running.suggest_float("y", 0.0, 1.0)
+    np.testing.assert_array_equal(pending(), [[x, y]])
+    study.tell(running, 1.0)
+    assert len(pending()) == 0
 
 
 # --- the user's mistakes ----------------------------------------------------------------------------------------
@@ -540,3 +732,23 @@ def test_partial_fixed_sampling_still_models_the_rest():
     rest = [trial.value - 16.0 for trial in study.trials[12:]]
     assert {trial.params["x0"] for trial in study.trials[12:]} == {4.0}
     assert min(rest) < 1.0
+
+
+# --- the interface ----------------------------------------------------------------------------------------------
+
+
+def test_only_the_integration_knows_optuna_and_of_it_only_what_is_public():
+    """Optuna is an extra, and its private modules and attributes may change with any version."""
+    root = Path(sumbo.__file__).parent
+    for path in root.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                named += [f"{node.module}.{alias.name}" for alias in node.names]
+        theirs = [name.split(".") for name in named if name.split(".")[0] == "optuna"]
+        inside = path.is_relative_to(root / "integrations" / "optuna")
+        assert inside or not theirs, path
+        assert not [name for name in theirs if any(part.startswith("_") for part in name)], path
+        names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not (inside and names & {"_storage", "_trial_id", "_study_id", "_cached_frozen_trial"}), path

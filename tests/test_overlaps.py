@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from oracles import KERNELS, central_differences, random_additive, random_points
 
-from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError
-from sumbo.gp import AdditiveGP
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
 from sumbo.structure import random_trials, search, search_overlapping
 from sumbo.structure.overlaps import _cliques
 from sumbo.structure.rules import Rules

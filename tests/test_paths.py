@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sumbo.errors import DataError, SettingError, SumboError
-from sumbo.gp import AdditiveGP
-from sumbo.paths import draw_prior
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.sample_paths import draw_prior
 
 CASES = st.fixed_dictionaries(
     {
@@ -195,7 +195,7 @@ def test_components_of_a_draw_are_correlated_as_the_posterior_wants():
 
 
 def test_negative_group_numbers_count_from_the_end_or_are_refused():
-    """`AdditiveGP.group_posterior` takes them; a wrong value in silence is the one thing not allowed."""
+    """`AdditiveGP.group_posterior` takes them; a wrong value in unavailable_reason is the one thing not allowed."""
     gp, Z = conditioned({"seed": 0, "kernel": "matern52", "D": 4, "nominal": False, "full_order": False})
     path = gp.sample_path(np.random.default_rng(0), features=32)
     Z_j = Z[:, list(gp.groups[-1])]

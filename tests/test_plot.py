@@ -85,6 +85,36 @@ def test_matrix_and_graph_show_the_probabilities(view):
     assert texts == ["1.00"] * 4  # lr with batch, and u, v, w with each other
 
 
+def test_numbers_of_the_matrix_can_be_read_wherever_it_is_shown(view):
+    """A notebook may be light or dark: what is behind the numbers is the figure's own, and far from their colour."""
+    figure = plot.interaction_matrix(view)
+    matrix = figure.data[0]
+    assert (matrix.textfont.color, figure.layout.plot_bgcolor) == ("black", "white")
+    (_, clear), (_, full) = (
+        (place, np.array([float(part) for part in colour[5:-1].split(",")])) for place, colour in matrix.colorscale
+    )
+    for p in np.linspace(0.0, 1.0, 51):
+        *cell, opacity = clear + p * (full - clear)
+        parts = (opacity * np.array(cell) + (1 - opacity) * 255) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        assert (linear @ [0.2126, 0.7152, 0.0722] + 0.05) / 0.05 >= 4.5  # by WCAG, against black
+
+
+def test_a_crowded_graph_has_numbers_at_likely_pairs_only():
+    noise = np.random.default_rng(1)
+    study = evaluated([(0, 1)] * 12, lambda p: 3 * p["x0"] * p["x1"] + noise.normal(0, 0.1), 30)
+    figure = plot.interaction_graph(study)
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    written = next(trace for trace in figure.data if trace.mode == "text").text
+    assert len(lines) > 20
+    assert all(float(text) >= 0.5 for text in written)
+
+
+def test_few_trials_have_whole_numbers():
+    assert plot.trials(evaluated([(0, 1)], lambda p: p["x0"], 3)).layout.xaxis.dtick == 1
+    assert plot.trials(evaluated([(0, 1)], lambda p: p["x0"], 30)).layout.xaxis.dtick is None
+
+
 def test_shares_are_those_of_the_table(view):
     bars = plot.shares(view).data[0]
     assert list(bars.x) == [row.share for row in view.importance.parameters][: len(bars.x)]

@@ -5,6 +5,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,3 +86,46 @@ def test_every_error_is_a_sumbo_error_and_an_ordinary_one():
         assert issubclass(error, sumbo.SumboError)
         if error is not sumbo.SumboError:
             assert issubclass(error, ValueError | RuntimeError)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="module 'sumbo' has no attribute 'minimise'"):
+        _ = sumbo.minimise
+
+
+# --- quick to import ------------------------------------------------------------------------------------------------
+
+HEAVY = {"numpy", "scipy", "numba", "llvmlite", "sqlalchemy", "optuna", "plotly", "matplotlib", "pandas", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import sumbo", ""),
+        ("import sumbo.cli.commands", ""),
+        ("import sumbo.executors.worker", ""),  # in every worker process
+        ("import sumbo; sumbo.Space({'x': sumbo.Float(0, 1)})", "numpy"),
+        ("import sumbo.study.stored", "numpy sqlalchemy"),  # what looks at stored studies
+        ("import sumbo; sumbo.Optimizer, sumbo.minimize, sumbo.AdditiveGP", "numpy scipy"),
+        ("import sumbo.plot, sumbo.report", "numpy scipy sqlalchemy"),
+    ],
+)
+def test_importing_a_part_imports_what_it_needs(code, allowed):
+    assert imported(code) <= set(allowed.split())
+
+
+def test_drawing_a_figure_needs_no_compiled_code():
+    code = """import sumbo.plot
+opt = sumbo.Optimizer([(0, 1)] * 2, "random", seed=0)
+for _ in range(3):
+    opt.tell(opt.ask(), 1.0)
+sumbo.plot.trials(opt)"""
+    assert not {"numba", "llvmlite", "optuna"} & imported(code)
+
+
+def imported(code):
+    """The heavy packages that code imports, in a process of its own."""
+    code += f"\nimport sys; print(*{HEAVY} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())

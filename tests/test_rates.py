@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sumbo.kernels import cross, cross_groups
-from sumbo.reproduce import rates
-from sumbo.reproduce.tasks import Task
+from sumbo.gp.kernels import cross, cross_groups
+from sumbo.paper import rates
+from sumbo.paper.tasks import Task
 
 
 def measure(problem, method, budget, seed=0):

@@ -1,5 +1,7 @@
 """The page as text: complete, well-formed, safe, of bounded size, asked for in all ways. In a browser: see e2e/."""
 
+import functools
+import html
 import json
 import os
 import re
@@ -14,6 +16,7 @@ from reports import HOSTILE, view_of_case
 from studies import call, command, start, until, write_study
 
 import sumbo
+from sumbo import plot
 from sumbo.cli import main
 from sumbo.errors import SettingError
 from sumbo.report.markup import json_text, tag
@@ -158,6 +161,8 @@ def test_best_parameters_can_be_copied_as_json_and_as_code(pages):
     found = {}
     exec(copies[2], found)
     assert found["best"] == dict(best.params)
+    shown = [html.unescape(text) for text in re.findall(r"<pre><code>(.*?)</code></pre>", pages("ordinary"), re.DOTALL)]
+    assert shown == copies[1:]
 
 
 def test_a_search_without_a_model_is_explained_all_the_same():
@@ -231,6 +236,39 @@ def test_result_writes_its_report(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
+def bowl(x, power=2):
+    return float(x[0] ** power)
+
+
+class Bowl:
+    def __call__(self, x):
+        return bowl(x)
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    [
+        (bowl, "bowl"),
+        (functools.partial(bowl, power=4), "bowl"),
+        (Bowl(), "Bowl"),
+        (lambda x: bowl(x), "Search over x0, x1, x2, x3 and 1 more"),
+    ],
+)
+def test_pages_are_called_by_their_objective(tmp_path, objective, expected):
+    result = sumbo.maximize(objective, [(0, 1)] * 5, 2, seed=0, progress=False)
+
+    def headings(path):
+        found = re.search(r"<title>(.*?) · sumbo report</title>.*<h1>(.*?)</h1>", path.read_text("utf-8"), re.DOTALL)
+        return {html.unescape(text) for text in found.groups()}
+
+    path = tmp_path / "report.html"
+    assert headings(result.report(path)) == {expected}
+    assert headings(result.report(path, title=HOSTILE[0])) == {HOSTILE[0]}
+    assert headings(sumbo.report.write(result.optimizer, path)) == {"Search over x0, x1, x2, x3 and 1 more"}
+    assert headings(sumbo.report.write([result, result], path, title="Both")) == {"Both"}
+    assert plot.compare([result]).data[0].name == expected
+
+
 @pytest.mark.parametrize("place", ["nowhere/report.html", "."])
 def test_places_that_cannot_be_are_refused(tmp_path, place):
     with pytest.raises(SettingError, match="expected a file in a folder that exists"):
@@ -258,7 +296,7 @@ def test_two_thousand_trials_of_twenty_parameters_are_below_five_megabytes():
     for n in range(2000):
         opt.observe(rng.random(20), float(n % 7), failed=False)
     view = sumbo.report.view(opt)
-    object.__setattr__(view, "silence", "what was learned has a bounded size")
+    object.__setattr__(view, "unavailable_reason", "what was learned has a bounded size")
     text = page([view])
     assert len(text.encode()) < 3_500_000
     assert "All 2000 trials" in text
@@ -329,17 +367,20 @@ def stored(tmp_path, name="study.toml", **more):
 
 
 def test_command_writes_a_page_and_answers(tmp_path):
-    study, out = stored(tmp_path), tmp_path / "r.html"
+    study, out = stored(tmp_path, "wing.toml"), tmp_path / "r.html"
     answer = call("report", study, "-o", out)
     assert answer == {"out": str(out), "bytes": out.stat().st_size, "trials": 3}
-    assert "1.5" in said(out.read_text(encoding="utf-8"))
+    text = out.read_text(encoding="utf-8")
+    assert "1.5" in said(text)
+    assert "<h1>wing</h1>" in text
 
 
 def test_command_compares_and_takes_any_optuna_storage(tmp_path):
     first, second = stored(tmp_path), stored(tmp_path, "other.toml")
     out = tmp_path / "r.html"
     assert call("report", first, second, "-o", out)["trials"] == 6
-    answer = call("report", "--storage", f"sqlite:///{tmp_path}/study.db", "study", "-o", out)
+    call("export", first, "--optuna", tmp_path / "optuna.db")
+    answer = call("report", "--storage", f"sqlite:///{tmp_path}/optuna.db", "study", "-o", out)
     assert answer["trials"] == 3
 
 
@@ -349,7 +390,7 @@ def test_command_compares_and_takes_any_optuna_storage(tmp_path):
         (["nothing.toml"], "there is no such file"),
         (["--storage", "sqlite:///nothing.db", "x"], "there is no such file; correct --storage"),
         (["--storage", "postgresql://me:s3cret@127.0.0.1:1/db", "x"], r"postgresql://me:\*\*\*@127"),
-        (["--storage", "nonsense", "x"], "storage nonsense:"),
+        (["--storage", "nonsense", "x"], r"storage \*{3}: expected sqlite:"),
     ],
 )
 def test_command_says_what_is_wrong(tmp_path, monkeypatch, capsys, arguments, expected):
@@ -367,7 +408,7 @@ def test_show_tells_what_was_learned(tmp_path):
     )
     call("run", study)
     learned = call("show", study, "--learned")["learned"]
-    assert learned["silence"] is None
+    assert learned["unavailable_reason"] is None
     assert learned["shares"][0][0] == "a"
     assert learned["shares"][0][1] > 0.8
     assert len(learned["interactions"]) == 3

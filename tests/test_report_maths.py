@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import sumbo
-from sumbo.methods.scales import Scales, standardise
+from sumbo.gp.outcome_transforms import OutcomeTransform, standardise
+from sumbo.insights.analysis import view_of
+from sumbo.insights.effects import Effect, background
+from sumbo.insights.leave_one_out import leave_one_out
+from sumbo.insights.units import Units
 from sumbo.space import Space
-from sumbo.views.effects import Effect, background
-from sumbo.views.leave_out import leave_one_out
-from sumbo.views.units import Units
-from sumbo.views.view import view_of
 
 SPACE = Space({"a": sumbo.Float(0, 1), "b": sumbo.Float(0, 1), "c": sumbo.Categorical(["x", "y", "z"])})
 
@@ -135,7 +135,7 @@ def test_standardised_values_come_back(sign):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_compressed_values_come_back_and_are_known_as_such(sign):
     y = np.random.default_rng(7).lognormal(0.0, 2.0, 60)
-    z, _ = Scales(standardise(sign * y)).on(True)
+    z, _ = OutcomeTransform(standardise(sign * y)).on(True)
     units = Units.of(z, y, sign)
     assert not units.straight
     assert units.values(z) == pytest.approx(y)

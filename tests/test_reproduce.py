@@ -14,10 +14,10 @@ import sumbo
 from sumbo.cli import main, reproducing
 from sumbo.cli.parser import make_parser
 from sumbo.errors import SettingError
-from sumbo.gp import AdditiveGP
-from sumbo.reproduce import claims, compare, page, plan, runs
-from sumbo.reproduce.results import Results, advantage
-from sumbo.reproduce.tasks import Sources, Task, line_of, task_of
+from sumbo.gp.additive import AdditiveGP
+from sumbo.paper import claims, compare, page, plan, runs
+from sumbo.paper.results import Results, advantage
+from sumbo.paper.tasks import Sources, Task, line_of, task_of
 
 SMALL = ["reproduce", "synthetic", "--configuration", "10,3,3", "--runs", "2", "--budget", "12", "--jobs", "2"]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sumbo.methods.scales import Scales, standardise
+from sumbo.gp.outcome_transforms import OutcomeTransform, standardise
 
 # --- standardise --------------------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 @settings(max_examples=200, deadline=None)
 def test_compressing_keeps_the_order(values):
     y = standardise(np.array(values))
-    z, slopes = Scales(y).on(True)
+    z, slopes = OutcomeTransform(y).on(True)
     assert np.isfinite(z).all()
     assert np.isfinite(slopes)
     order = np.argsort(y, kind="stable")
@@ -70,7 +70,7 @@ def test_compressing_keeps_the_order(values):
 
 def test_the_better_half_keeps_its_shape_and_the_tail_shrinks():
     y = standardise(np.array([-1000.0, -100.0, -10.0, 0.0, 1.0, 2.0, 3.0]))
-    z, _ = Scales(y).on(True)
+    z, _ = OutcomeTransform(y).on(True)
     assert np.diff(z[3:]) == pytest.approx(np.full(3, z[4] - z[3]))
     assert (z[3] - z[0]) / (z[6] - z[3]) < 10 < (y[3] - y[0]) / (y[6] - y[3])
     assert z.mean() == pytest.approx(0.0, abs=1e-12)
@@ -80,7 +80,7 @@ def test_the_better_half_keeps_its_shape_and_the_tail_shrinks():
 def test_the_slopes_are_those_of_the_map():
     """Between the points of a fine grid the map is nearly linear; median, best and spread are those of the whole."""
     y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 4001))
-    z, slopes = Scales(y).on(True)
+    z, slopes = OutcomeTransform(y).on(True)
     order = np.argsort(y)
     steps = np.log(np.diff(z[order]) / np.diff(y[order]))
     assert slopes / len(y) == pytest.approx(steps.mean() - 0.15, abs=2e-3)  # less the charge
@@ -88,7 +88,7 @@ def test_the_slopes_are_those_of_the_map():
 
 def test_errors_are_told_in_the_same_unit_on_both_scales():
     y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 41))
-    scales, above = Scales(y), y > np.median(y)
+    scales, above = OutcomeTransform(y), y > np.median(y)
     errors = np.random.default_rng(1).standard_normal(41)
     assert scales.error_above(y + errors, False) == pytest.approx(np.abs(errors[above]).mean())
     z, _ = scales.on(True)
@@ -98,7 +98,7 @@ def test_errors_are_told_in_the_same_unit_on_both_scales():
 
 @pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
 def test_where_no_value_is_above_the_median_there_is_no_error(values):
-    scales = Scales(standardise(np.array(values)))
+    scales = OutcomeTransform(standardise(np.array(values)))
     assert [scales.error_above(np.ones(len(values)), compressed) for compressed in (False, True)] == [0.0, 0.0]
 
 
@@ -106,7 +106,7 @@ def test_where_no_value_is_above_the_median_there_is_no_error(values):
 def test_few_and_equal_values(values):
     y = standardise(np.array(values))
     for compressed in (False, True):
-        z, slopes = Scales(y).on(compressed)
+        z, slopes = OutcomeTransform(y).on(compressed)
         assert z.shape == y.shape
         assert np.isfinite(z).all()
         assert np.isfinite(slopes)
@@ -114,4 +114,4 @@ def test_few_and_equal_values(values):
 
 def test_plain_values_are_untouched():
     y = standardise(np.array([1.0, 2.0, 4.0]))
-    assert Scales(y).on(False) == (y, 0.0)
+    assert OutcomeTransform(y).on(False) == (y, 0.0)

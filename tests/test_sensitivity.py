@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sumbo import sensitivity
-from sumbo.gp import AdditiveGP
-from sumbo.sensitivity import shares
+from sumbo.gp.additive import AdditiveGP
+from sumbo.insights import sensitivity
+from sumbo.insights.sensitivity import shares
 from sumbo.space import Categorical, Float, Int, Space
 
 SPACE = Space(

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from oracles import Additive, central_differences, partitions, random_points
 
-from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError, SettingError
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import FAMILIES
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.kernels import FAMILIES
 from sumbo.structure import posterior, random_trials, sampling, search, search_overlapping
 from sumbo.structure import score as score_module
+from sumbo.structure.moves import SHORTLIST, PartitionMoves
 from sumbo.structure.relaxation import Relaxation, joined
 from sumbo.structure.rules import Rules
 from sumbo.structure.sampling import gibbs_sweep, sample, summarise
 from sumbo.structure.score import Problem, Scorer, Tied
-from sumbo.structure.walk import SHORTLIST, Walk
 
 D = 6
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
@@ -31,7 +31,9 @@ def random_problem(rng, n=25, *, rules=None, family=2, nominal=False):
 def dense(problem, categories, tied, groups):
     """The model that groups stand for, written out."""
     h = tied.spread(groups)
-    return Additive(FAMILIES[problem.family], tuple(groups), h.lengthscales, h.scales, categories, h.noise_variance)
+    return Additive(
+        list(FAMILIES)[problem.family], tuple(groups), h.lengthscales, h.scales, categories, h.noise_variance
+    )
 
 
 def draw(groups, n, *, seed=0, kernel="se", D=None):
@@ -86,7 +88,7 @@ def test_first_order_change_is_the_limit_of_small_changes():
     rng = np.random.default_rng(3)
     problem, _ = random_problem(rng)
     scorer = Scorer(problem, TIED)
-    walk = Walk(scorer, [(0, 1, 2), (3, 4), (5,)], rng)
+    walk = PartitionMoves(scorer, [(0, 1, 2), (3, 4), (5,)], rng)
     change = (((0, 1, 2), (5,)), ((0, 1), (2, 5)))
     dk = sum(map(scorer.kernel, change[1])) - sum(map(scorer.kernel, change[0]))
     ahead, behind = (scorer.score(walk.k + step * dk, 3) for step in (1e-5, -1e-5))
@@ -111,7 +113,7 @@ def test_a_walk_keeps_its_books(temperature):
     rng = np.random.default_rng(5)
     problem, _ = random_problem(rng, rules=Rules.of(D, 4, apart=[(0, 1)]))
     scorer = Scorer(problem, TIED)
-    walk = Walk(scorer, [(u,) for u in range(D)], rng)
+    walk = PartitionMoves(scorer, [(u,) for u in range(D)], rng)
     for _ in range(5):
         before = walk.score
         walk.sweep(temperature, swaps=True, limit=10**6)
@@ -126,7 +128,7 @@ def test_a_walk_keeps_its_books(temperature):
 def test_every_neighbour_is_a_decomposition():
     rng = np.random.default_rng(6)
     problem, _ = random_problem(rng)
-    walk = Walk(Scorer(problem, TIED), [(0, 1, 2, 3), (4, 5)], rng)
+    walk = PartitionMoves(Scorer(problem, TIED), [(0, 1, 2, 3), (4, 5)], rng)
     for candidates in walk._neighbours(swaps=True):
         for gone, come in candidates:
             after = Decomposition([g for g in walk.groups if g not in gone] + list(come))
@@ -139,7 +141,7 @@ def test_every_neighbour_is_a_decomposition():
 def test_large_groups_are_split_at_random():
     rng = np.random.default_rng(7)
     problem = Problem(rng.random((30, 10)), rng.standard_normal(10), np.zeros(30, bool), 0, Rules.of(30, 30))
-    walk = Walk(Scorer(problem, TIED), [tuple(range(30))], rng)
+    walk = PartitionMoves(Scorer(problem, TIED), [tuple(range(30))], rng)
     changes = walk.splits(tuple(range(30)))
     assert 32 <= len(changes) <= 64
     assert all(sorted(a + b) == list(range(30)) for _, (a, b) in changes)
@@ -148,7 +150,7 @@ def test_large_groups_are_split_at_random():
 def test_no_more_evaluations_than_given():
     rng = np.random.default_rng(8)
     problem, _ = random_problem(rng)
-    walk = Walk(Scorer(problem, TIED), [(u,) for u in range(D)], rng)
+    walk = PartitionMoves(Scorer(problem, TIED), [(u,) for u in range(D)], rng)
     limit = problem.spent + 7
     walk.sweep(0.0, swaps=True, limit=limit)
     assert limit <= problem.spent < limit + SHORTLIST
@@ -169,7 +171,7 @@ def test_relaxation_is_the_evidence_of_weighted_products(family):
     rng = np.random.default_rng(family)
     relaxation, log_theta, problem, categories = random_relaxation(rng, family)
     X, y = problem.XT.T, problem.y
-    one = Additive(FAMILIES[family], tuple((i,) for i in range(D)), np.full(D, 0.5), np.ones(D), categories, 1.0)
+    one = Additive(list(FAMILIES)[family], tuple((i,) for i in range(D)), np.full(D, 0.5), np.ones(D), categories, 1.0)
     k = [one.k_group(i, X, X) for i in range(D)]
     K = np.exp(log_theta[-1]) * np.eye(len(y))
     for theta, i, j in zip(np.exp(log_theta), *np.triu_indices(D), strict=False):
@@ -428,7 +430,7 @@ def test_gibbs_sweeps_leave_the_exact_posterior_as_it_is(temperature):
     rng = np.random.default_rng(0)
     problem = four_dimensions(1)
     exact = exact_posterior(problem, TIED, temperature)
-    walk = Walk(Scorer(problem, TIED), [(u,) for u in range(4)], rng)
+    walk = PartitionMoves(Scorer(problem, TIED), [(u,) for u in range(4)], rng)
     counts = dict.fromkeys(exact, 0)
     for _ in range(4000):
         gibbs_sweep(walk, temperature)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import partitions
 
-from sumbo.decomposition import Decomposition
-from sumbo.gp import AdditiveGP
-from sumbo.structure import climb as climb_module
-from sumbo.structure import even, search
-from sumbo.structure.climb import problem_of
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.structure import equal_size, search
+from sumbo.structure import local_search as climb_module
+from sumbo.structure.local_search import problem_of
+from sumbo.structure.moves import PartitionMoves
 from sumbo.structure.rules import Rules
 from sumbo.structure.score import Problem, Scorer, Tied
-from sumbo.structure.walk import Walk
 
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
 
@@ -46,9 +46,9 @@ def within(W, groups):
 def test_prior_adds_up_to_one_and_half_of_it_belongs_to_groups_of_one_size(D, largest):
     allowed = [p for p in partitions(list(range(D))) if max(map(len, p)) <= largest]
     sizes = [sorted(map(len, p)) for p in allowed]
-    p = np.array([np.exp(even.log_prior(s, largest)) for s in sizes])
+    p = np.array([np.exp(equal_size.log_prior(s, largest)) for s in sizes])
     weights = np.array([D ** (-0.5 * (D - len(s))) for s in sizes])
-    assert even.log_normaliser(D, largest) == pytest.approx(np.log(weights.sum()), rel=1e-12)
+    assert equal_size.log_normaliser(D, largest) == pytest.approx(np.log(weights.sum()), rel=1e-12)
     assert p.sum() == pytest.approx(1.0, rel=1e-12)
     bonus = p - 0.5 * weights / weights.sum()
     for d in range(2, largest + 1):  # each size has the same share, and nothing else has any
@@ -61,7 +61,7 @@ def test_worth_is_evidence_and_prior():
     for groups in ([(0, 1), (2, 3), (4, 5)], [(0, 1, 2), (3,), (4, 5)]):
         at = problem.fitted(groups)
         evidence = at.score + 0.5 * np.log(6) * (6 - len(groups))
-        assert even.worth(problem, at) == pytest.approx(evidence + even.log_prior([*map(len, groups)], 4))
+        assert equal_size.worth(problem, at) == pytest.approx(evidence + equal_size.log_prior([*map(len, groups)], 4))
 
 
 # --- the search -----------------------------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ def test_by_weight_and_dealt_keep_to_the_sizes(D, d, seed):
     rng = np.random.default_rng(seed)
     W = np.triu(rng.random((D, D)), 1)
     sizes = sorted([min(d, D)] * (D // min(d, D)) + [D % min(d, D)] * (D % min(d, D) > 0))
-    groups = even.by_weight(W + W.T, min(d, D), rng)
-    for candidate in (groups, even.dealt(groups, rng)):
+    groups = equal_size.by_weight(W + W.T, min(d, D), rng)
+    for candidate in (groups, equal_size.dealt(groups, rng)):
         assert Decomposition(candidate).dim == D  # disjoint and complete, or this raises
         assert sorted(map(len, candidate)) == sizes
 
@@ -85,15 +85,15 @@ def test_by_weight_finds_the_most_weight(D, d):
     W = W + W.T
     sizes = sorted([d] * (D // d) + [D % d] * (D % d > 0))
     most = max(within(W, p) for p in partitions(list(range(D))) if sorted(map(len, p)) == sizes)
-    assert within(W, even.by_weight(W, d, rng)) == pytest.approx(most)
+    assert within(W, equal_size.by_weight(W, d, rng)) == pytest.approx(most)
 
 
 def test_a_climb_ends_where_no_exchange_helps_and_its_score_is_that_from_scratch():
     problem, rng = noise(7)
     scorer = Scorer(problem, TIED)
-    walk = Walk(scorer, [(0, 1, 2), (3, 4, 5), (6,)], rng)
+    walk = PartitionMoves(scorer, [(0, 1, 2), (3, 4, 5), (6,)], rng)
     first = walk.score
-    even.climb(walk, range(7), 10**6)
+    equal_size.climb(walk, range(7), 10**6)
     assert sorted(map(len, walk.groups)) == [1, 3, 3]
     assert walk.score == pytest.approx(scorer.score(scorer.total(walk.groups), 3), abs=1e-9)
     assert walk.score > first
@@ -103,7 +103,7 @@ def test_a_climb_ends_where_no_exchange_helps_and_its_score_is_that_from_scratch
 
 def test_exchanges_are_all_pairs_of_other_groups():
     problem, rng = noise(6)
-    walk = Walk(Scorer(problem, TIED), [(0, 1), (2, 3), (4, 5)], rng)
+    walk = PartitionMoves(Scorer(problem, TIED), [(0, 1), (2, 3), (4, 5)], rng)
     after = {tuple(sorted([g for g in walk.groups if g not in gone] + list(come))) for gone, come in walk.exchanges(0)}
     assert after == {
         ((0, 3), (1, 2), (4, 5)),
@@ -122,7 +122,7 @@ def test_planted_groups_are_found_without_help_of_the_weights(weights):
     W = np.zeros((9, 9))
     if weights == "misleading":
         W[0, 1] = W[1, 0] = W[4, 5] = W[5, 4] = 1.0
-    found = even.find_even(problem, W, np.random.default_rng(0), 2000)
+    found = equal_size.find_even(problem, W, np.random.default_rng(0), 2000)
     assert sorted(found.groups) == groups
     assert problem.spent < 2100
 
@@ -132,7 +132,7 @@ def test_the_last_group_may_be_smaller(seed):
     groups = [(0, 3, 5), (1, 4, 6), (2,)]
     X, y = planted(groups, 120, seed=seed)
     problem = problem_of(X, y, AdditiveGP(Decomposition.apart(7), kernel="se"), Rules.of(7, 4))
-    found = even.find_even(problem, np.zeros((7, 7)), np.random.default_rng(0), 1500)
+    found = equal_size.find_even(problem, np.zeros((7, 7)), np.random.default_rng(0), 1500)
     assert sorted(found.groups, key=min) == sorted(groups, key=min)
 
 

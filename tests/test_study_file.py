@@ -5,9 +5,9 @@ from studies import SPACE, write_study
 
 import sumbo
 from sumbo.errors import StudyFileError
-from sumbo.studies.file import load
-from sumbo.studies.method import method_of
-from sumbo.studies.objectives import Function, Program
+from sumbo.study.files.method import method_of
+from sumbo.study.files.objectives import Function, Program
+from sumbo.study.files.toml import load
 
 A = '[space.a]\ntype = "float"\nlow = 0\nhigh = 1\n'
 

@@ -8,8 +8,9 @@ import pytest
 from studies import is_running, lines_of, until, write_program
 
 from sumbo.errors import StudyFileError
-from sumbo.studies.objectives import Job, Outcome, Program, outcome_of
-from sumbo.studies.programs import check_program, filled, placeholders, read_value, run_program
+from sumbo.executors.results import EvaluationResult, result_of
+from sumbo.study.files.objectives import Job, Program
+from sumbo.study.files.programs import check_program, filled, placeholders, read_value, run_program
 
 NASTY = "$(touch hacked); `id` 'single' \"double\" * & | > out \\ {a}"
 
@@ -48,7 +49,7 @@ def test_blanks_and_metacharacters_stay_what_they_are(parameters, tmp_path):
     sim = program(
         tmp_path, sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *extra, parameters=parameters
     )
-    assert run_program(sim, job(c=NASTY)) == Outcome(1.5)
+    assert run_program(sim, job(c=NASTY)) == EvaluationResult(1.5)
     assert (tmp_path / "seen").read_text() == NASTY
     assert sorted(os.listdir(tmp_path)) == ["seen"]  # nothing was touched, nothing redirected
 
@@ -73,8 +74,8 @@ def test_the_program_knows_its_trial_and_its_folder(tmp_path):
         ("nan", "last-line", "value was nan"),
         ("-inf", "last-line", "value was -inf"),
         ('{"loss": 2}', "json:los", "the key 'los'"),
-        ('{"loss": "2"}', "json:loss", "must return a number; got '2'"),
-        ('{"loss": true}', "json:loss", "must return a number"),
+        ('{"loss": "2"}', "json:loss", "must return a single real number; got str '2'"),
+        ('{"loss": true}', "json:loss", "must return a single real number"),
         ('{"loss": NaN}', "json:loss", "value was nan"),
         ("[1]", "json:loss", "the key 'loss'"),
         ("[" * 100_000, "json:loss", "the key 'loss'"),
@@ -84,7 +85,7 @@ def test_the_program_knows_its_trial_and_its_folder(tmp_path):
 def test_values_from_output(output, where, expected):
     outcome = read_value(output, where)
     if isinstance(expected, float):
-        assert outcome == Outcome(expected)
+        assert outcome == EvaluationResult(expected)
     else:
         assert outcome.value is None
         assert expected in outcome.reason
@@ -92,7 +93,7 @@ def test_values_from_output(output, where, expected):
 
 @pytest.mark.parametrize("value", [None, "x", 1j, [1.0], True])
 def test_answers_that_are_no_numbers(value):
-    assert "must return a number" in outcome_of(value).reason
+    assert "must return a " in result_of(value).reason
 
 
 def test_exit_codes_and_signals_are_reasons_with_the_last_words(tmp_path):
@@ -107,7 +108,7 @@ def test_exit_codes_and_signals_are_reasons_with_the_last_words(tmp_path):
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
     write_program(tmp_path, "sleep 100 & echo $! > child; echo started >&2; sleep 100")
     outcome = run_program(program(tmp_path, "./sim", timeout=0.5), job())
-    assert outcome == Outcome(reason="took longer than timeout = 0.5 seconds", detail="started")
+    assert outcome == EvaluationResult(reason="took longer than timeout = 0.5 seconds", detail="started")
     child = int((tmp_path / "child").read_text())
     until(lambda: not is_running(child), 5)
 

@@ -4,12 +4,12 @@ import pytest
 from studies import write_study
 
 from sumbo.errors import SheetError, TellError
-from sumbo.studies import owners
-from sumbo.studies.file import load
-from sumbo.studies.objectives import Outcome
-from sumbo.studies.sheets import read_sheet, write_sheet
-from sumbo.studies.store import Store
-from sumbo.studies.telling import tell_one, tell_sheet
+from sumbo.executors.results import EvaluationResult
+from sumbo.methods import Deadline
+from sumbo.study.files.sheets import read_sheet, write_sheet
+from sumbo.study.files.telling import tell_one, tell_sheet
+from sumbo.study.files.toml import load
+from sumbo.study.stored import StoredStudy
 
 SPACE = """
 [space.temp]
@@ -37,7 +37,12 @@ def study(tmp_path):
 
 @pytest.fixture
 def store(study):
-    return Store.open(study, create=True)
+    return StoredStudy.open(study, create=True)
+
+
+def running(store):
+    """A trial that this process evaluates."""
+    return store.optimizer._ask(Deadline(), lease=store.ledger.lease)
 
 
 def sheet(study, text, encoding="utf-8", **options):
@@ -51,16 +56,16 @@ def told(study, store, text, *, replace=False, **options):
 
 
 def test_a_batch_goes_out_and_comes_back(study, store):
-    asked = [store.ask(owners.HAND) for _ in range(3)]
+    asked = [store.hand_out() for _ in range(3)]
     text = write_sheet(study, [(trial.number, trial.params) for trial in asked])
     assert text.splitlines()[0] == HEAD
     lines = text.splitlines()
     lines[1] += "0.5"
     lines[3] += "failed: the glue came off"
     found = sheet(study, "\n".join(lines))
-    assert [(row.number, row.params, row.outcome) for row in found.rows] == [
-        (0, asked[0].params, Outcome(0.5)),
-        (2, asked[2].params, Outcome(reason="the glue came off")),
+    assert [(row.number, row.params, row.result) for row in found.rows] == [
+        (0, asked[0].params, EvaluationResult(0.5)),
+        (2, asked[2].params, EvaluationResult(reason="the glue came off")),
     ]
     assert (found.empty, found.ignored) == (1, [])
     tell_sheet(store, found, "batch.csv", replace=False)
@@ -97,7 +102,7 @@ def table(separator=",", end="\n", **changes):
 )
 def test_what_spreadsheets_do_to_a_table(text, encoding, study):
     (row,) = sheet(study, text, encoding).rows
-    assert (row.number, row.params, row.outcome) == (None, PARAMS, Outcome(0.5))
+    assert (row.number, row.params, row.result) == (None, PARAMS, EvaluationResult(0.5))
 
 
 def test_names_that_older_spreadsheets_write(study):
@@ -152,7 +157,7 @@ def test_all_mistakes_at_once_and_nothing_recorded(study, store):
         told(study, store, text)
     with pytest.raises(SheetError, match="there is no trial 77"):
         told(study, store, "\n".join([HEAD, good, "77" + good]))
-    assert store.trials() == []
+    assert store.records == []
     with pytest.raises(SheetError, match=r"and 15 more"):
         sheet(study, HEAD + ("\n" + good.replace("50.5", "x")) * 25)
 
@@ -164,7 +169,7 @@ def test_files_that_cannot_be_read(study, tmp_path):
 
 
 def test_rows_told_again(study, store):
-    asked = store.ask(owners.HAND)
+    asked = store.hand_out()
     text = write_sheet(study, [(asked.number, asked.params)]).rstrip()
     own = table().splitlines()[1]
     assert told(study, store, f"{text}0.5\n{own}\n{own}\n").added == [1, 2]  # measured twice, with the same result
@@ -174,21 +179,21 @@ def test_rows_told_again(study, store):
     with pytest.raises(SheetError, match=r"trial 0 was told before as the value 0\.5, now 0\.7; .*--replace"):
         told(study, store, f"{text}0.7\n")
     assert told(study, store, f"{text}0.7\n", replace=True).replaced == [0]
-    assert store.trials()[0].value == 0.7
+    assert store.records[0].value == 0.7
 
 
 def test_parameters_that_are_not_those_asked_for(study, store):
-    asked = store.ask(owners.HAND)
+    asked = store.hand_out()
     rounded = asked.params | {"temp": round(asked.params["temp"], 5)}
     other = asked.params | {"temp": 20.0 if asked.params["temp"] > 50 else 90.0}
     with pytest.raises(SheetError, match="was to have temp"):
         told(study, store, write_sheet(study, [(0, other)]).rstrip() + "0.5")
     told(study, store, write_sheet(study, [(0, rounded)]).rstrip() + "0.5")
-    assert store.trials()[0].params == asked.params  # digits that the spreadsheet dropped do not matter
+    assert store.records[0].params == asked.params  # digits that the spreadsheet dropped do not matter
 
 
 def test_trial_and_value_are_enough(study, store):
-    store.ask(owners.HAND)
+    store.hand_out()
     assert told(study, store, "Trial;Value\n0;1,5\n").told == [0]
     assert store.best().value == 1.5
 
@@ -199,14 +204,14 @@ def test_all_rows_as_ones_own(study, store):
 
 
 def test_trials_that_are_not_to_be_told_by_hand(study, store):
-    store.ask(owners.RUN)
+    running(store)
     with pytest.raises(TellError, match="is being evaluated by process"):
-        tell_one(store, 0, Outcome(1.0), replace=False)
-    store.release(store.ask(owners.RUN))
+        tell_one(store, 0, EvaluationResult(1.0), replace=False)
+    store.ledger.release(running(store).number)
     with pytest.raises(TellError, match="has not been handed out"):
-        tell_one(store, 1, Outcome(1.0), replace=False)
+        tell_one(store, 1, EvaluationResult(1.0), replace=False)
     with pytest.raises(TellError, match="the study has trials 0 to 1"):
-        tell_one(store, 2, Outcome(1.0), replace=False)
+        tell_one(store, 2, EvaluationResult(1.0), replace=False)
 
 
 def test_a_bound_whose_last_digits_were_dropped_is_that_bound(study):

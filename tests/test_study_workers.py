@@ -10,8 +10,8 @@ import time
 import pytest
 from studies import is_running, kill, lines_of, until, write_program
 
-from sumbo.studies.evaluating import outcome, processes
-from sumbo.studies.objectives import Function, Job, Program
+from sumbo.study.files.evaluating import processes
+from sumbo.study.files.objectives import Function, Job, Program
 
 MODULE = """
 import os, sys, time
@@ -43,15 +43,15 @@ def function(folder, name="f"):
     return Function("model", name, str(folder))
 
 
-def outcomes(workers, jobs):
-    """Run the jobs one after the other; their outcomes."""
-    return [outcome(workers.submit(Job("study", i, {"x": x})).result(120)) for i, x in enumerate(jobs)]
+def results(workers, jobs):
+    """Run the jobs one after the other; their results."""
+    return [workers.submit(Job("study", i, {"x": x})).result(120) for i, x in enumerate(jobs)]
 
 
 def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
     jobs = [1, 2.5, "pid", "raise", "exit", "mutate", "print", float("nan"), "text", "pid"]
     with processes(function(tmp_path), 1, None) as workers:
-        found = outcomes(workers, jobs)
+        found = results(workers, jobs)
     assert [o.value for o in found[:2]] == [1.0, 2.5]
     assert found[2].value == found[9].value != os.getpid()  # one process, that outlives failures
     assert (found[3].value, found[3].reason) == (None, "ValueError: no mesh")
@@ -59,7 +59,7 @@ def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
     assert found[4].reason == "SystemExit: enough"
     assert (found[5].value, found[6].value) == (5.0, 6.0)
     assert found[7].reason == "value was nan"
-    assert "must return a number; got 'text'" in found[8].reason
+    assert "must return a single real number; got str 'text'" in found[8].reason
     out, err = capfd.readouterr()
     assert (out, "noise" in err) == ("", True)  # standard output is for sumbo's answer
 
@@ -69,30 +69,30 @@ def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
         began = time.monotonic()
         hanging = workers.submit(Job("study", 0, {"x": "hang"}))
         died, after = (workers.submit(Job("study", i, {"x": x})) for i, x in ((1, "die"), (2, 7)))
-        assert outcome(died.result(60)).reason == "the worker process died (signal 9, SIGKILL)"
-        assert outcome(after.result(60)).value == 7.0
+        assert died.result(60).reason == "the worker process died (signal 9, SIGKILL)"
+        assert after.result(60).value == 7.0
         assert not hanging.done()
-        assert outcome(hanging.result(60)).reason == "took longer than timeout = 8 seconds"
+        assert hanging.result(60).reason == "took longer than timeout = 8 seconds"
         assert 7.5 < time.monotonic() - began < 40
-        assert outcomes(workers, [8, 9])[1].value == 9.0
+        assert results(workers, [8, 9])[1].value == 9.0
 
 
 @pytest.mark.parametrize("name", ["nothing", "os.nothing"])
 def test_functions_that_are_not_there_are_reasons(name, tmp_path):
     with processes(function(tmp_path, name), 1, None) as workers:
-        assert "AttributeError" in outcomes(workers, [1])[0].reason
+        assert "AttributeError" in results(workers, [1])[0].reason
 
 
 def test_programs_in_workers(tmp_path):
     write_program(tmp_path, 'echo "$1"')
     program = Program(("./sim", "{x}"), "arguments", "last-line", str(tmp_path), 60.0)
     with processes(program, 1, 60.0) as workers:
-        assert [o.value for o in outcomes(workers, [1, 2.5])] == [1.0, 2.5]
+        assert [o.value for o in results(workers, [1, 2.5])] == [1.0, 2.5]
 
 
 DRIVER = """
-from sumbo.studies.evaluating import processes
-from sumbo.studies.objectives import Job, Program
+from sumbo.study.files.evaluating import processes
+from sumbo.study.files.objectives import Job, Program
 
 program = Program(("./sim",), "stdin", "last-line", FOLDER, None)
 with processes(program, 1, None) as workers:

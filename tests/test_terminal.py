@@ -9,10 +9,9 @@ import sys
 import pytest
 from studies import command, write_program, write_study
 
-from sumbo.studies import owners
-from sumbo.studies.file import load
-from sumbo.studies.objectives import Outcome
-from sumbo.studies.store import Store
+from sumbo.executors.results import EvaluationResult
+from sumbo.study.files.toml import load
+from sumbo.study.stored import StoredStudy
 
 if sys.platform != "linux":
     pytest.skip("reads a terminal as Linux has it", allow_module_level=True)
@@ -57,10 +56,9 @@ def test_a_run_has_a_bar_with_the_best_value_and_failures(tmp_path):
 
 def test_a_report_says_what_it_does_and_leaves_no_trace(tmp_path):
     study = write_study(tmp_path)
-    store = Store.open(load(study), create=True)
+    stored = StoredStudy.open(load(study), create=True)
     for i in range(12):
-        asked = store.ask(owners.HAND)
-        store.tell(asked.number, asked.params, Outcome(float(i * i % 7)))
+        stored.ledger.tell(stored.hand_out().number, EvaluationResult(float(i * i % 7)))
     shown = on_a_terminal(command("report", study, "-o", tmp_path / "r.html"), tmp_path)
     assert "\r\x1b[Ksumbo: " in shown
     assert "sumbo: " not in shown.rpartition("\r\x1b[K")[2]
@@ -70,8 +68,8 @@ def test_a_report_says_what_it_does_and_leaves_no_trace(tmp_path):
 def test_reproducing_has_a_bar_and_lines_that_stay(tmp_path):
     code = (
         "from sumbo.cli.reproducing import _Bar\n"
-        "from sumbo.reproduce.runs import Ended\n"
-        "from sumbo.reproduce.tasks import Task\n"
+        "from sumbo.paper.runs import Ended\n"
+        "from sumbo.paper.tasks import Task\n"
         "with _Bar(3, 1) as bar:\n"
         "    bar.say('one of three runs is here')\n"
         "    bar.ended(Ended(Task('synthetic', 'additive-10-3-3', 'RAND', 0, 3), None, 'no luck'))\n"

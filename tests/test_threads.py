@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg  # noqa: F401 - loads its OpenBLAS before threads are counted
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sumbo.threads import on_one_thread, one_thread
+from sumbo.gp.threads import on_one_thread, one_thread
 
 
 def counts():

@@ -7,10 +7,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sumbo import problems, regret, structure
-    from sumbo.decomposition import Decomposition
     from sumbo.errors import SumboError
-    from sumbo.fit import FitSettings
-    from sumbo.gp import AdditiveGP
+    from sumbo.gp import threads
+    from sumbo.gp.additive import AdditiveGP
+    from sumbo.gp.decomposition import Decomposition
+    from sumbo.gp.fit import FitSettings
     from sumbo.methods import (
         GPEI,
         GPUCB,
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
         Random,
         SequentialGroups,
     )
-    from sumbo.optimizer import Optimizer, Trial
-    from sumbo.replaying import replay
-    from sumbo.run import Result, maximize, minimize
     from sumbo.space import Categorical, Float, Int, Space
+    from sumbo.study.optimizer import Optimizer, Trial
+    from sumbo.study.replay import replay
+    from sumbo.study.run import Result, maximize, minimize
 
 # Where each name lives. Modules are imported when a name is first used, so that `import sumbo` is quick.
 _HOMES = {
     "sumbo.space": ("Float", "Int", "Categorical", "Space"),
-    "sumbo.decomposition": ("Decomposition",),
+    "sumbo.gp.decomposition": ("Decomposition",),
     "sumbo.errors": ("SumboError",),
-    "sumbo.fit": ("FitSettings",),
-    "sumbo.gp": ("AdditiveGP",),
-    "sumbo.optimizer": ("Optimizer", "Trial"),
-    "sumbo.run": ("minimize", "maximize", "Result"),
-    "sumbo.replaying": ("replay",),
+    "sumbo.gp.fit": ("FitSettings",),
+    "sumbo.gp.additive": ("AdditiveGP",),
+    "sumbo.study.optimizer": ("Optimizer", "Trial"),
+    "sumbo.study.run": ("minimize", "maximize", "Result"),
+    "sumbo.study.replay": ("replay",),
     "sumbo.methods": (
         "Auto",
         "AddGPUCB",
@@ -49,7 +50,8 @@ _HOMES = {
         "Random",
     ),
 }
-_MODULES = ("plot", "problems", "regret", "report", "structure")
+_MODULES = {name: f"sumbo.{name}" for name in ("plot", "problems", "regret", "report", "structure")}
+_MODULES["threads"] = "sumbo.gp.threads"
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -79,12 +81,13 @@ __all__ = [
     "regret",
     "replay",
     "structure",
+    "threads",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"sumbo.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _HOME_OF:
         value = getattr(importlib.import_module(_HOME_OF[name]), name)
         globals()[name] = value

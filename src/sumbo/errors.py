@@ -1,5 +1,7 @@
 """What can go wrong, by kind. Every error says what was expected, what came and what to do."""
 
+from sumbo._redaction import safe
+
 
 class SumboError(Exception):
     """Base of every error that sumbo raises on purpose.
@@ -11,6 +13,9 @@ class SumboError(Exception):
         ...     print(error)
         Float(1, 0): low must not be above high; swap them
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(safe(message))  # what came may be a URL with a password
 
 
 class SpaceError(SumboError, ValueError):

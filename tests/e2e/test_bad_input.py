@@ -185,7 +185,6 @@ def test_wrong_settings_are_refused_before_the_first_evaluation(make):
         (6, "0.3", "str"),
         (6, 1 + 2j, "complex"),
         (6, [0.3], "list"),
-        (6, np.array([0.3]), "ndarray"),
         (6, np.zeros((2, 2)), "ndarray"),
         (6, None, "value"),
         (6, True, "bool"),
@@ -268,7 +267,7 @@ def test_an_objective_that_fails_in_every_way_there_is_loses_nothing():
 
 def test_saved_states_that_were_cut_or_edited():
     text = json.dumps(study().to_dict())
-    for data in ({}, {"sumbo": 2}, {**json.loads(text), "trials": [{}]}, {**json.loads(text), "told": [0]}):
+    for data in ({}, {"sumbo": 3}, {**json.loads(text), "trials": [{}]}, {**json.loads(text), "trials": [0]}):
         with pytest.raises(sumbo.SumboError) as caught:
             sumbo.Optimizer.from_dict(data)
         helpful(caught.value)

@@ -92,23 +92,23 @@ def test_a_cluster_that_goes_away_ends_the_run_with_what_to_do(tmp_path, monkeyp
 
 
 def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("sumbo.studies.evaluating._REACH", 1.0)
+    monkeypatch.setattr("sumbo.study.files.evaluating._REACH", 1.0)
     from sumbo.errors import StudyFileError
-    from sumbo.studies.evaluating import place_of
-    from sumbo.studies.file import load
+    from sumbo.study.files.evaluating import evaluator_of
+    from sumbo.study.files.toml import load
 
     study = load(write_study(tmp_path, 'objective = "m:f"\nexecutor = "dask://127.0.0.1:1"'))
     with pytest.raises(StudyFileError, match=r"no Dask scheduler answers at dask://127.0.0.1:1 .*start it"):
-        place_of(study, study.objective, None)
+        evaluator_of(study, study.objective, None)
 
 
 def test_a_cluster_without_workers(tmp_path):
     from sumbo.errors import StudyFileError
-    from sumbo.studies.evaluating import place_of
-    from sumbo.studies.file import load
+    from sumbo.study.files.evaluating import evaluator_of
+    from sumbo.study.files.toml import load
 
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty:
         address = empty.scheduler_address.replace("tcp://", "dask://")
         study = load(write_study(tmp_path, f'objective = "m:f"\nexecutor = "{address}"'))
         with pytest.raises(StudyFileError, match="has no workers yet; say workers = N"):
-            place_of(study, study.objective, None)
+            evaluator_of(study, study.objective, None)

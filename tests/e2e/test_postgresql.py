@@ -9,10 +9,10 @@ import pytest
 from studies import call, kill, lines_of, start, until, write_program, write_study
 
 from sumbo.errors import StoreError
-from sumbo.studies import owners, tables
-from sumbo.studies.file import load
-from sumbo.studies.objectives import Outcome
-from sumbo.studies.store import Store
+from sumbo.executors.results import EvaluationResult
+from sumbo.methods import Deadline
+from sumbo.study.files.toml import load
+from sumbo.study.stored import StoredStudy
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -38,19 +38,24 @@ def study_of(server, folder, name, text=""):
     return write_study(folder, f'name = "{name}"\nstorage = "{server}"\n{text}')
 
 
+def ask(study, limit=None):
+    return study.ledger.claim(limit) or study.optimizer._ask(Deadline(), lease=study.ledger.lease, limit=limit)
+
+
 def test_ask_tell_recover_and_correct(server, tmp_path):
-    store = Store.open(load(study_of(server, tmp_path, "basics")), create=True)
-    first, second = store.ask(owners.RUN), store.ask(owners.HAND)
-    assert store.recover() == []
-    assert store.counts().open == 1
-    store.beat([first.trial_id])
-    assert 0.0 <= tables.silent_for(store._rdb)[first.trial_id] < 60.0
-    store.tell(second.number, second.params, Outcome(1 / 3))
-    store.replace(store.trials()[1], Outcome(0.1 + 0.2))
-    store.release(first)
-    assert store.ask(owners.RUN) == first
-    store.tell(first.number, first.params, Outcome(reason="exit code 3"))
-    again = Store.open(store.study, create=False)
+    study = StoredStudy.open(load(study_of(server, tmp_path, "basics")), create=True)
+    first, second = ask(study), study.hand_out()
+    other = StoredStudy.open(study.file, create=True)
+    assert study.ledger.maintain() == other.ledger.maintain() == []  # its holder shows signs of life
+    assert study.ledger.tell(second.number, EvaluationResult(1 / 3))
+    study.ledger.correct(second.number, EvaluationResult(0.1 + 0.2))
+    study.ledger.release(first.number)
+    other.ledger.refresh()
+    taken = ask(other)
+    assert (taken.number, taken.text) == (first.number, first.text)
+    assert not study.ledger.tell(first.number, EvaluationResult(5.0), study.ledger.lease)  # another's by now
+    assert other.ledger.tell(taken.number, EvaluationResult(reason="exit code 3"), other.ledger.lease)
+    again = StoredStudy.open(study.file, create=False)
     assert (again.best().value, again.counts().failed) == (0.1 + 0.2, 1)
 
 
@@ -65,7 +70,7 @@ def test_three_runs_share_a_study_and_one_is_killed(server, tmp_path):
         _, err = process.communicate(timeout=120)
         assert "correct" not in err
     answer = call("run", path)
-    assert answer["counts"] == {"done": 30, "failed": 0, "running": 0, "open": 0, "waiting": 0}
+    assert answer["counts"] == {"done": 30, "failed": 0, "running": 0, "open": 0, "waiting": 0, "cancelled": 0}
     trials = call("export", path)["trials"]
     assert [t["trial"] for t in trials] == list(range(30))
     assert all(t["value"] == t["params"]["a"] for t in trials)
@@ -80,8 +85,9 @@ def test_the_password_stays_secret(server, tmp_path):
     error = call("best", path, code=1)["error"]
     assert "password authentication failed" in error
     assert "horse" not in error
+    nowhere = server.removesuffix("postgres") + "nowhere"
     with pytest.raises(StoreError, match="does not exist"):
-        Store.open(load(write_study(tmp_path, f'storage = "{server.removesuffix("postgres")}nowhere"')), create=True)
+        StoredStudy.open(load(write_study(tmp_path, f'storage = "{nowhere}"')), create=True)
 
 
 def test_eight_machines_write_at_once_and_the_search_can_be_replayed(server, tmp_path):

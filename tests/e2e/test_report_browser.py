@@ -5,14 +5,19 @@ Needs Chromium at /usr/bin/chromium (or CHROMIUM=path) and the playwright packag
 
 import json
 import os
+import re
 import shutil
 import socket
+import subprocess
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
-from reports import CASES, HOSTILE, view_of_case
+from matplotlib.image import imread
+from reports import CASES, HOSTILE, LOG_ENDS, log_slices, long, unsure, view_of_case
 
+import sumbo
 from sumbo.report.page import write
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
@@ -78,7 +83,9 @@ def opened(browser, reports_folder, views):
     def _open(name, *, watching=False, **settings):
         path = reports_folder / f"{name}{'-watched' * watching}.html"
         if not path.exists():
-            views.setdefault(name, view_of_case(name))
+            if name not in views:
+                own = {f.__name__: f for f in (long, unsure, log_slices)}
+                views[name] = sumbo.report.view(own[name]()) if name in own else view_of_case(name)
             write(views[name], path, watching=watching)
         tabs.append(Tab(browser, path, **settings))
         return tabs[-1]
@@ -109,6 +116,8 @@ def test_opens_from_disk_and_draws_everything(opened, name):
     charts = tab.page.locator("[data-figure]").count()
     assert tab.page.locator("[data-figure] .main-svg").count() >= charts
     assert tab.page.locator(".waiting").count() == 0
+    logarithmic = [texts for axis in "xy" for kind, texts in labels(tab, axis) if kind == "log"]
+    assert all(len(texts) >= 2 for texts in logarithmic)
     assert os.path.getsize(tab.address.removeprefix("file://")) < 5_000_000
 
 
@@ -121,6 +130,8 @@ def test_fits_a_phone(opened, name):
         "[...document.querySelectorAll('[data-figure]')].filter(e => e.getBoundingClientRect().right > 375).length"
     )
     assert too_wide == 0
+    sliders = tab.run("[...document.querySelectorAll('input[type=range]')].map(e => e.offsetWidth).filter(Boolean)")
+    assert all(width > 120 for width in sliders)
 
 
 def test_nothing_in_a_name_is_run(opened):
@@ -206,6 +217,74 @@ def test_what_is_varied_can_be_chosen(opened):
     assert tab.messages == []
 
 
+SHOWN = """() => {
+    const place = document.querySelector('.sliding'), chart = place.querySelector('[data-figure]');
+    const line = chart._fullData[chart.data.length - 1], behind = place.querySelector('.scroll');
+    return {
+        label: chart.getAttribute('aria-label'),
+        region: behind.getAttribute('aria-label'),
+        caption: behind.querySelector('caption').textContent,
+        rows: [...behind.querySelectorAll('tbody tr')].map(r => [...r.children].map(c => Number(c.textContent))),
+        knobs: [...place.querySelectorAll('.knob')].filter(k => !k.hidden).map(k =>
+            [k.querySelector('label').textContent, k.querySelector('output').textContent,
+             k.querySelector('input').getAttribute('aria-valuetext')]),
+        along: place.querySelector('select').selectedOptions[0].textContent,
+        curve: [Array.from(line.x), Array.from(line.y)],
+    }
+}"""
+
+
+def test_words_and_numbers_of_a_slice_follow_its_sliders(opened):
+    tab = opened("ordinary")
+
+    def agree():
+        shown = tab.run(SHOWN)
+        assert all(output == spoken for _, output, spoken in shown["knobs"])
+        setting = ", ".join(f"{name} = {value}" for name, value, _ in shown["knobs"])
+        for words in (shown["label"], shown["caption"], shown["region"]):
+            assert re.search(rf"effect of {shown['along']}\b.*{re.escape(setting)}", words, re.IGNORECASE)
+        x = [value for value, _ in shown["rows"]]
+        assert x == sorted(set(x))
+        assert [effect for _, effect in shown["rows"]] == pytest.approx(
+            np.interp(x, *shown["curve"]).tolist(), rel=1e-3, abs=1e-3
+        )
+        return shown
+
+    seen = [agree()]
+    knob = tab.page.locator("input[type=range]:visible").last
+    for key in ("Home", "End"):
+        knob.focus()
+        knob.press(key)
+        seen.append(agree())
+    assert "w = -1;" in seen[1]["label"]
+    assert "w = 1;" in seen[2]["label"]
+    assert seen[1]["rows"] != seen[2]["rows"]
+    tab.page.locator("select").select_option(label="v")
+    assert [value for value, _ in agree()["rows"]] == [1, 2, 3, 4, 5]
+    assert tab.messages == []
+
+
+def labels(tab, axis, chart="[data-figure]"):
+    """For every figure, what is written along its axis and the numbers that are meant; powers of ten have a tspan."""
+    script = f"""chart => [...document.querySelectorAll(chart)].map(c => [c._fullLayout.{axis}axis.type,
+        [...c.querySelectorAll('.{axis}tick text')].map(t => t.querySelector('tspan') ? null : t.textContent)])"""
+    return tab.run(script, chart)
+
+
+def test_ticks_of_logarithmic_axes_can_be_read(opened):
+    tab = opened("log_slices")
+    for name, (low, high) in LOG_ENDS.items():
+        tab.page.locator("select").select_option(label=name)
+        ((kind, texts),) = labels(tab, "x", ".sliding [data-figure]")
+        assert kind == "log"
+        assert len(texts) >= 3
+        if name != "seven":
+            numbers = [float(text) for text in texts]
+            assert numbers == sorted(set(numbers))
+            assert low <= numbers[0] < numbers[-1] <= high
+    assert tab.messages == []
+
+
 def test_theme_follows_the_system_and_the_button(opened):
     paper = "getComputedStyle(document.body).backgroundColor"
     dark, light = opened("one_trial", color_scheme="dark"), opened("one_trial", color_scheme="light")
@@ -254,6 +333,8 @@ def test_tables_tell_the_story_without_scripts(browser, opened):
     assert page.locator(".waiting").first.is_visible()
     page.locator("summary", has_text="Numbers of this figure").nth(1).click()
     assert page.locator("tr:visible", has_text="lr, batch").first.inner_text().split() == ["lr,", "batch", "1"]
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 31, 36)"  # dark ink on white paper
     context.close()
 
 
@@ -273,6 +354,79 @@ def test_a_watched_page_looks_again_and_stays_in_its_place(opened):
 def test_a_page_that_nobody_watches_stays(opened):
     tab = opened("one_trial")
     assert not tab.page.locator("#pause").is_visible()
+
+
+# --- colours -------------------------------------------------------------------------------------------------
+
+
+def contrast(first, second):
+    """By the Web Content Accessibility Guidelines, of two colours with parts from 0 to 255."""
+    parts = np.array([first, second], dtype=float) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    low, high = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_numbers_of_the_matrix_can_be_read_in_both_themes(opened, tmp_path):
+    tab = opened("unsure")
+    numbers = tab.page.locator(".heatmap-label text")
+    assert len(set(numbers.all_text_contents())) >= 4
+    matrix = tab.page.locator("[data-figure]", has=tab.page.locator(".heatmap-label"))
+    for scheme in ("light", "dark"):
+        tab.page.emulate_media(color_scheme=scheme)
+        tab.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        matrix.screenshot(path=tmp_path / f"{scheme}.png")
+        pixels = 255 * imread(tmp_path / f"{scheme}.png")[..., :3]
+        corner = matrix.bounding_box()
+        looks = "texts => texts.map(t => [t.textContent, getComputedStyle(t).fill, t.getBoundingClientRect().toJSON()])"
+        for text, fill, box in numbers.evaluate_all(looks):
+            ink = [int(part) for part in re.findall(r"\d+", fill)[:3]]
+            beside = pixels[int(box["y"] - corner["y"] + box["height"] / 2), int(box["x"] - corner["x"]) - 4]
+            assert contrast(ink, beside) >= 4.5, (scheme, text, ink, beside)
+
+
+# --- paper ---------------------------------------------------------------------------------------------------
+
+
+def printed(tab, path, **paper):
+    """Words on paper as (page, top, text), in order; all of them are on it."""
+    tab.page.pdf(path=path, **paper)
+    text = subprocess.run(["pdftotext", "-bbox", path, "-"], capture_output=True, text=True, check=True).stdout
+    words = []
+    for page, part in enumerate(text.split("<page ")[1:]):
+        width, height = map(float, re.match(r'width="([\d.]+)" height="([\d.]+)"', part).groups())
+        found = re.findall(r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax="(.+?)">(.*?)</word>', part)
+        for *box, word in found:
+            left, top, right, bottom = map(float, box)
+            assert 0 <= left <= right <= width, word
+            assert 0 <= top <= bottom <= height, word
+            words.append((page, top, unescape(word)))
+    return words
+
+
+@pytest.mark.skipif(not shutil.which("pdftotext"), reason="there is no pdftotext here: apt-get install poppler-utils")
+def test_paper_loses_nothing(opened, tmp_path):
+    tab = opened("long")
+    for paper in ({"format": "A5"}, {"format": "Letter", "landscape": True}, {"format": "A4"}):
+        words = printed(tab, tmp_path / "closed.pdf", **paper)
+        texts = [word for *_, word in words]
+        assert {"0", "50", "100", "150", "200"} <= set(texts)  # the whole axis
+        assert "250 rows, in the HTML file" in " ".join(texts)
+    # One after the other, as in the page: nothing is printed over what follows.
+    last = {word: (page, top) for page, top, word in words}
+    rows, after = [last[f"p{i}"] for i in range(45)], last["JSON:"]
+    assert rows == sorted(set(rows))
+    assert rows[-1] < after
+    tab.page.locator("summary", has_text="Numbers of this figure").first.click()
+    all_words = printed(tab, tmp_path / "open.pdf", format="A4")
+    texts = [word for *_, word in all_words]
+    assert texts.count("done") >= 250
+    assert {str(n) for n in range(250)} <= set(texts)
+    assert all_words[-1][0] > words[-1][0]
+    # On the screen the figure is as wide as before.
+    chart = "document.querySelector('[data-figure]')"
+    assert tab.run(f"{chart}.querySelector('.main-svg').clientWidth") == tab.run(f"{chart}.clientWidth")
+    assert tab.messages == []
 
 
 def test_prints_in_light_colours(opened):

@@ -9,9 +9,9 @@ import pytest
 from studies import call, is_running, kill, lines_of, start, states, until, write_program, write_study
 
 from sumbo.cli.looking import record
-from sumbo.studies.file import load
-from sumbo.studies.loop import Listener, run
-from sumbo.studies.store import Store
+from sumbo.study.files.toml import load
+from sumbo.study.stored import StoredStudy
+from sumbo.study.stored_run import run
 
 # Writes down each evaluation before it answers, so that a test can tell what was evaluated from what was stored.
 SIM = """
@@ -29,8 +29,8 @@ def begin(folder, text="", delay=0.05):
 
 
 def records(path):
-    store = Store.open(load(path), create=False)
-    return [record(store.study, trial) for trial in store.trials()]
+    study = StoredStudy.open(load(path), create=False)
+    return [record(study.file, trial) for trial in study.records]
 
 
 def check_whole(path, folder, budget):
@@ -64,7 +64,7 @@ def test_killed_again_and_again_nothing_told_is_lost(tmp_path):
         assert told.items() <= stored.items()
         told = stored
     answer = call("run", path)
-    assert answer["counts"] == {"done": 40, "failed": 0, "running": 0, "open": 0, "waiting": 0}
+    assert answer["counts"] == {"done": 40, "failed": 0, "running": 0, "open": 0, "waiting": 0, "cancelled": 0}
     check_whole(path, tmp_path, 40)
 
 
@@ -87,7 +87,7 @@ def test_ctrl_c_once_finishes_what_runs(tmp_path):
     assert process.returncode == 130, err
     assert "finishing the trials that run" in err
     assert "Traceback" not in err
-    assert states(tmp_path / "study.db") == {"COMPLETE": 2}
+    assert states(tmp_path / "study.db") == {"done": 2}
     assert len(lines_of(tmp_path / "evaluated")) == 2
     assert call("run", path, "--budget", 4)["counts"]["done"] == 4
     check_whole(path, tmp_path, 4)
@@ -106,7 +106,7 @@ def test_ctrl_c_twice_stops_now_and_the_trials_can_be_run_again(signals, tmp_pat
     assert time.monotonic() - began < 20
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert states(tmp_path / "study.db") == {"WAITING": 2}
+    assert states(tmp_path / "study.db") == {"waiting": 2}
     write_program(tmp_path, SIM.replace("DELAY", "0"))
     assert call("run", path, "--budget", 3)["counts"]["done"] == 3
     check_whole(path, tmp_path, 3)
@@ -114,17 +114,16 @@ def test_ctrl_c_twice_stops_now_and_the_trials_can_be_run_again(signals, tmp_pat
 
 def test_a_run_that_is_terminated_keeps_every_value_that_it_has(tmp_path):
     path = begin(tmp_path, "budget = 100\nworkers = 2", delay=0)
-    study = load(path)
     told = []
 
-    def ended(trial):
+    def ended(trial, result):
         told.append(trial.number)
         until(lambda: len(lines_of(tmp_path / "evaluated")) >= 2)
         time.sleep(1)  # the other worker's value arrives here
         os.kill(os.getpid(), signal.SIGTERM)
 
-    finished = run(study, Store.open(study, create=True), 2, 2, Listener(ended=ended, say=print))
-    assert (finished, sorted(told)) == (False, [0, 1])
+    finished = run(StoredStudy.open(load(path), create=True), 2, 2, ended, print)
+    assert (finished, len(told)) == (False, 1)
     check_whole(path, tmp_path, 2)
 
 
@@ -195,7 +194,7 @@ def test_the_same_error_everywhere_ends_the_run(tmp_path):
     answer = call("run", path, code=3)
     assert "all failed with: exit code 7" in answer["error"]
     assert "no licence" in answer["error"]
-    assert states(tmp_path / "study.db")["FAIL"] in (10, 11)
+    assert states(tmp_path / "study.db")["failed"] in (10, 11)
 
 
 def test_a_python_function_with_the_default_method(tmp_path):

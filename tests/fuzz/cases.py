@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sumbo import Categorical, Float, Int, Optimizer, Space
-from sumbo.parameters import Parameter
+from sumbo.space.parameters import Parameter
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from fuzz.cases import CHEAP, COSTLY, Array, Case, cases, tell
-from sumbo import AdditiveGP, Float, Optimizer, Space, structure, threads
+from sumbo import AdditiveGP, Float, Optimizer, Space, structure
+from sumbo.gp import threads
 
 SECONDS, SECONDS_WIDE = 20.0, 60.0  # of one processor for one suggestion: far above what any of them needs
 WIDE = 100  # parameters from which the longer time holds
@@ -112,7 +113,7 @@ def _key(params: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _has_room(space: Space, seen: set[Any]) -> bool:
-    """Is it promised that the next point is new? In a continuous space always, else while half of it is unseen."""
+    """Is it promised that the next point is new? In a continuous space always, else while half of it is untried."""
     return any(isinstance(p, Float) for p in space.parameters) or 2 * len(seen) < (space.size or 0)
 
 

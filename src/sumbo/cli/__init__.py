@@ -1,21 +1,26 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done; 1 it cannot be done, and why is on standard error; 2 the arguments make no sense; 3 the objective
-fails wherever it is evaluated; 130 interrupted.
+Exit codes: 0 done; 1 it cannot be done, and why is on standard error; 2 the arguments make no sense; 3 no
+evaluation succeeded; 130 interrupted.
 """
 
+import argparse
 import contextlib
+import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
+from sumbo._redaction import safe
 from sumbo.cli.parser import parse
 from sumbo.errors import ObjectiveError, SumboError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `sumbo`; returns the exit code."""
+    _say_all()
     options = parse(arguments)
     as_json = getattr(options, "json", False)
     try:
@@ -26,9 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except SumboError as error:
         code = 3 if isinstance(error, ObjectiveError) else 1
-        sys.stderr.write(f"sumbo: {error}\n")
+        text = safe(error, *options.urls)  # what a file says is hidden where it is read
+        sys.stderr.write(f"sumbo: {text}\n")
         if as_json:
-            sys.stdout.write(json.dumps({"error": str(error), "exit_code": code}) + "\n")
+            sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
         return code
     except KeyboardInterrupt:
         sys.stderr.write("sumbo: interrupted\n")
@@ -38,9 +44,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:  # standard output on a full disk, above all
         place = error.filename or "standard output"
-        sys.stderr.write(f"sumbo: {place}: {error.strerror or error}; free some space, or write elsewhere\n")
+        text = f"sumbo: {place}: {error.strerror or error}; free some space, or write elsewhere\n"
+        sys.stderr.write(safe(text, *_urls(options)))
         _give_up_output()
         return 1
+    except Exception:  # a mistake of ours: where it is helps, and a password does not
+        sys.stderr.write(safe(traceback.format_exc(), *_urls(options)))
+        return 1
+
+
+def _urls(options: argparse.Namespace) -> list[str]:
+    """What may hold a password, of the arguments and of the study files."""
+    from sumbo.study.files.toml import urls_of
+
+    paths = [getattr(options, "study", None), *getattr(options, "studies", ())]
+    return [*options.urls, *(url for path in paths if path for url in urls_of(path))]
+
+
+def _say_all() -> None:
+    """What a terminal has no letters for is shown by its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _give_up_output() -> None:

@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -12,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 from sumbo.errors import SettingError, SheetError, StudyFileError
 
 if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
-
-    from sumbo.studies.store import Store
+    from sumbo.executors.results import EvaluationResult
+    from sumbo.study.files.toml import StudyFile
+    from sumbo.study.ledger import Record
+    from sumbo.study.stored import StoredStudy
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
-    from sumbo.studies import loop
-    from sumbo.studies.file import load
-    from sumbo.studies.method import method_of
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.study import stored_run
+    from sumbo.study.files.method import method_of
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     if options.budget:
@@ -31,62 +34,78 @@ def run(options: argparse.Namespace) -> int:
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
     # All that can be wrong with the file is said before there is a study.
-    loop.checked_objective(study)
+    stored_run.checked_objective(study)
     method_of(study)
     with storage_errors(study):
-        store = Store.open(study, create=True)
+        store = StoredStudy.open(study, create=True)
         with _Shown(store, budget) as shown:
             for note in store.notes:
                 shown.say(note)
-            workers = options.workers or study.workers
-            ended = loop.run(study, store, budget, workers, loop.Listener(shown.ended, shown.say))
+            ended = stored_run.run(store, budget, options.workers or study.workers, shown.ended, shown.say)
+        store.ledger.refresh()
         counts = store.counts()
         if ended and counts.running + counts.waiting and counts.finished < budget:
             sys.stderr.write(f"sumbo: {counts.running} trials are being run elsewhere\n")
         if not ended:
             sys.stderr.write("sumbo: interrupted; run the same command to go on\n")
-        _answer(options, _summary(store) | {"interrupted": not ended}, lambda: _print_best(store))
-    return 0 if ended else 130
+        data = _summary(store) | {"interrupted": not ended}
+        failed = sorted((t for t in store.records if t.state == "failed"), key=lambda trial: trial.told or 0)
+        code = 130 if not ended else 3 if failed and store.best() is None else 0
+        if code == 3:
+            last = _record(store, failed[-1])["reason"]
+            said = f"none of {len(failed)} evaluations succeeded; the last failed: {last}"
+            sys.stderr.write(f"sumbo: {said}\n")
+            data |= {"error": said, "exit_code": code}
+        _answer(options, data, lambda: _print_best(store))
+    return code
 
 
 def ask(options: argparse.Namespace) -> int:
     """Hand out experiments."""
-    from sumbo.studies import owners, sheets
-    from sumbo.studies.file import load
-    from sumbo.studies.method import method_of
-    from sumbo.studies.store import Store, is_open, storage_errors
+    from sumbo.study.files import sheets
+    from sumbo.study.files.method import method_of
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     if options.open and options.n is not None:
         raise SettingError("--open lists experiments handed out before, -n asks for new ones; give one of them")
-    _check_target(Path(options.csv) if options.csv else None)
+    if (options.append or options.force) and not options.csv:
+        raise SettingError("--append and --force say what becomes of a table that is there; name it with --csv FILE")
+    target = Path(options.csv) if options.csv else None
+    _check_table(study, target, options)
     if not options.open:
         method_of(study)
     with storage_errors(study):
-        store = Store.open(study, create=not options.open)
+        store = StoredStudy.open(study, create=not options.open)
         if options.open:
-            rows = [(t.number, t.params) for t in store.trials() if is_open(t) and t.params]
+            trials = [trial for trial in store.records if trial.state == "open"]
         else:
-            store.recover()
-            store.prepare()
-            asked = [store.ask(owners.HAND) for _ in range(options.n or 1)]
-            rows = [(trial.number, trial.params) for trial in asked if trial is not None]
+            trials = [store.hand_out() for _ in range(options.n or 1)]
+        rows = [(trial.number, trial.params) for trial in trials]
         text = sheets.write_sheet(study, rows)
-        if options.csv:
-            _write(Path(options.csv), text.encode("utf-8"))
-    trials = [{"trial": number, "params": params} for number, params in rows]
+        if target is not None:
+            added = options.append and _is_filled(target)
+            _check_table(study, target, options)  # again: somebody may have saved it meanwhile
+            _write(target, sheets.with_rows(study, target, rows) if added else text.encode("utf-8"))
+    asked = [{"trial": number, "params": params} for number, params in rows]
     message = f"{len(rows)} experiments in {options.csv}; fill in the column {study.value_column!r}, then: "
     message += f"sumbo tell {options.study} {options.csv}\n"
-    _answer(options, {"trials": trials, "csv": options.csv}, lambda: sys.stdout.write(message if options.csv else text))
+    _answer(
+        options,
+        {"trials": asked, "csv": options.csv},
+        lambda: sys.stdout.write(message) if options.csv else _write_out(text),
+    )
     return 0
 
 
 def tell(options: argparse.Namespace) -> int:
     """Record results."""
-    from sumbo.studies import sheets, telling
-    from sumbo.studies.file import load
-    from sumbo.studies.objectives import Outcome
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.cli.parser import BY_HAND
+    from sumbo.executors.results import EvaluationResult
+    from sumbo.study.files import sheets, telling
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     _check_tell(options)
@@ -95,16 +114,18 @@ def tell(options: argparse.Namespace) -> int:
         if options.trial is None:
             sheet = sheets.read_sheet(study, options.result, own=options.own)
             # A table of one's own can begin a study.
-            store = Store.open(study, create=all(row.number is None for row in sheet.rows))
+            store = StoredStudy.open(study, create=all(row.number is None for row in sheet.rows))
             told = telling.tell_sheet(store, sheet, options.result, replace=options.replace)
             if sheet.empty:
                 notes.append(f"{sheet.empty} rows have no result yet")
             if sheet.ignored:
                 notes.append(f"columns left alone: {', '.join(sheet.ignored)}")
         else:
-            store = Store.open(study, create=False)
-            outcome = Outcome(reason=options.failed) if options.failed else _value(options.result)
-            told = telling.tell_one(store, options.trial, outcome, replace=options.replace)
+            store = StoredStudy.open(study, create=False)
+            why = options.failed
+            result = _value(options.result) if why is None else EvaluationResult(reason=why.strip() or BY_HAND)
+            told = telling.tell_one(store, options.trial, result, replace=options.replace)
+        store.ledger.refresh()
         counts = store.counts()
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
@@ -112,14 +133,30 @@ def tell(options: argparse.Namespace) -> int:
     return 0
 
 
-def best(options: argparse.Namespace) -> int:
-    """Show the best trial."""
-    from sumbo.studies.file import load
-    from sumbo.studies.store import Store, storage_errors
+def cancel(options: argparse.Namespace) -> int:
+    """Take trials back."""
+    from sumbo.study.files import telling
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     with storage_errors(study):
-        store = Store.open(study, create=False)
+        store = StoredStudy.open(study, create=False)
+        telling.cancel(store, list(dict.fromkeys(options.trials)))
+        store.ledger.refresh()
+    text = f"cancelled: {', '.join(map(str, options.trials))}\n"
+    _answer(options, {"cancelled": options.trials, "counts": asdict(store.counts())}, lambda: sys.stdout.write(text))
+    return 0
+
+
+def best(options: argparse.Namespace) -> int:
+    """Show the best trial."""
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
+
+    study = load(options.study)
+    with storage_errors(study):
+        store = StoredStudy.open(study, create=False)
         found = store.best()
         _answer(options, _summary(store), lambda: _print_best(store))
     return 0 if found is not None else 1
@@ -128,13 +165,13 @@ def best(options: argparse.Namespace) -> int:
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
     from sumbo.cli.looking import learned, show_overview
-    from sumbo.studies.file import load
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     with storage_errors(study):
-        store = Store.open(study, create=False)
-        trials = store.trials()
+        store = StoredStudy.open(study, create=False)
+        trials = store.records
         data = _summary(store) | {"trials": [_record(store, trial) for trial in trials[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
@@ -145,21 +182,28 @@ def show(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write all trials."""
-    from sumbo.cli.looking import as_csv, as_parquet
-    from sumbo.studies.file import load
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.cli.exporting import as_csv, format_of
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
-    target = Path(options.out) if options.out else None
+    target = Path(options.optuna or options.out) if options.optuna or options.out else None
+    if options.optuna:
+        from sumbo.integrations.optuna.export import as_optuna
+
+        if os.path.lexists(options.optuna):
+            raise SettingError(
+                f"{options.optuna}: expected a new file, and there is such a file already; choose another"
+            )
     _check_target(target)
+    contents = None if target is None else as_optuna if options.optuna else format_of(target)
     with storage_errors(study):
-        store = Store.open(study, create=False)
-        records = [_record(store, trial) for trial in store.trials()]
-    if target is None:
-        _answer(options, {"trials": records}, lambda: sys.stdout.write(as_csv(study, records)))
+        store = StoredStudy.open(study, create=False)
+        records = [_record(store, trial) for trial in store.records]
+    if target is None or contents is None:
+        _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
         return 0
-    parquet = target.suffix.lower() == ".parquet"
-    _write(target, as_parquet(study, records) if parquet else as_csv(study, records).encode("utf-8"))
+    _write(target, contents(study, records))
     text = f"{len(records)} trials in {target}\n"
     _answer(options, {"trials": len(records), "out": str(target)}, lambda: sys.stdout.write(text))
     return 0
@@ -183,14 +227,13 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Make the suggestions of a study again."""
-    from sumbo.studies.file import load
-    from sumbo.studies.replaying import in_words, replayed
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     study = load(options.study)
     with storage_errors(study):
-        found = replayed(Store.open(study, create=False))
-    _answer(options, asdict(found) | {"exact": found.exact}, lambda: sys.stdout.write(in_words(found)))
+        found = StoredStudy.open(study, create=False).replay()
+    _answer(options, asdict(found) | {"exact": found.exact}, lambda: sys.stdout.write(f"{found}\n"))
     return 0 if found.exact else 1
 
 
@@ -198,7 +241,7 @@ def demo(options: argparse.Namespace) -> int:
     """Show sumbo at work."""
     from rich.console import Console
 
-    from sumbo import demo as demonstration
+    from sumbo.cli import demo as demonstration
 
     console = Console(stderr=options.json)
     console.print(demonstration.introduction(options.seed))
@@ -223,7 +266,7 @@ def completion(options: argparse.Namespace) -> int:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     command.__name__: command
-    for command in (run, ask, tell, best, show, export, report, replay, reproduce, demo, completion)
+    for command in (run, ask, tell, cancel, best, show, export, report, replay, reproduce, demo, completion)
 }
 
 
@@ -237,17 +280,28 @@ def _answer(options: argparse.Namespace, data: dict[str, Any], write: Callable[[
         write()
 
 
-def _record(store: "Store", trial: "FrozenTrial") -> dict[str, Any]:
+def _write_out(text: str) -> None:
+    """A table is data: where standard output has no letters for it, it comes in UTF-8 all the same."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    else:
+        sys.stdout.write(text)
+
+
+def _record(store: "StoredStudy", trial: "Record") -> dict[str, Any]:
     from sumbo.cli.looking import record
 
-    return record(store.study, trial)
+    return record(store.file, trial)
 
 
-def _summary(store: "Store") -> dict[str, Any]:
+def _summary(store: "StoredStudy") -> dict[str, Any]:
     found = store.best()
     return {
-        "study": store.study.name,
-        "goal": store.study.goal,
+        "study": store.file.name,
+        "goal": store.file.goal,
         "trial": None if found is None else found.number,
         "value": None if found is None else found.value,
         "params": None if found is None else found.params,
@@ -255,7 +309,7 @@ def _summary(store: "Store") -> dict[str, Any]:
     }
 
 
-def _print_best(store: "Store") -> None:
+def _print_best(store: "StoredStudy") -> None:
     from sumbo.cli.looking import best_text
 
     sys.stdout.write(best_text(store))
@@ -272,8 +326,8 @@ class _Line:
 class _Shown:
     """A bar on a terminal; in a log, a line for each trial."""
 
-    def __init__(self, store: "Store", budget: int) -> None:
-        from sumbo.progress import Progress
+    def __init__(self, store: "StoredStudy", budget: int) -> None:
+        from sumbo.study.progress import Progress
 
         counts = store.counts()
         self._store = store
@@ -289,18 +343,17 @@ class _Shown:
     def __exit__(self, *error: Any) -> None:
         self._bar.__exit__(*error)
 
-    def ended(self, ended: Any) -> None:
+    def ended(self, record: "Record", result: "EvaluationResult") -> None:
         """One more trial."""
-        best, outcome = self._store.best(), ended.outcome
-        failed = outcome.reason is not None
+        best, failed = self._store.best(), result.value is None
         text = (
-            f"trial {ended.number} failed: {outcome.reason}" if failed else f"trial {ended.number}: {outcome.value:.6g}"
+            f"trial {record.number} failed: {result.reason}" if failed else f"trial {record.number}: {result.value:.6g}"
         )
         if self._terminal:
             if failed:
                 self.say(text)
             value = None if best is None else _Line(best.value, "done")
-            self._bar.update(value, _Line(outcome.value, "failed" if failed else "done"))
+            self._bar.update(value, _Line(result.value, "failed" if failed else "done"))
             return
         least = "-" if best is None else f"{best.value:.6g}"
         self.say(f"{text} (best {least}, {self._store.counts().finished}/{self._budget})")
@@ -310,33 +363,66 @@ class _Shown:
 
 
 def _check_tell(options: argparse.Namespace) -> None:
-    if options.trial is None and (options.result is None or options.failed):
+    if options.trial is None and (options.result is None or options.failed is not None):
         raise SettingError("tell: expected a table, or --trial N with a value or --failed; see sumbo tell --help")
     if options.trial is not None and (options.result is None) == (options.failed is None):
         raise SettingError("tell: with --trial, give either a value or --failed")
     if options.trial is not None and options.own:
         raise SettingError("tell: --own is for tables; leave it out with --trial")
+    if options.trial is None and not os.path.exists(options.result):
+        raise SettingError(
+            f"tell: expected a table, or --trial N with a value; there is no file {options.result!r}. A value alone "
+            "does not say which trial it is of: sumbo tell STUDY.toml --trial N VALUE"
+        )
 
 
 def _value(text: str) -> Any:
-    from sumbo.studies.objectives import outcome_of
-    from sumbo.studies.sheets import number_of
+    from sumbo.executors.results import result_of
+    from sumbo.study.files.cells import number_of
 
-    outcome = outcome_of(number_of("value", text))
-    if outcome.value is None:
+    result = result_of(number_of("value", text))
+    if result.value is None:
         raise SheetError(f"value: expected a finite number, got {text!r}; use --failed if there is none")
-    return outcome
+    return result
 
 
 def _check_target(path: Path | None) -> None:
     """Before trials are handed out: can the file be written?"""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+    if path is None:
+        return
+    if path.is_dir() or not path.absolute().parent.is_dir():
         raise SettingError(f"{path}: expected a file in a folder that exists; correct the path")
+    if path.is_file() or not path.exists():  # no pipe or device
+        try:
+            tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
+        except OSError as error:
+            raise SettingError(f"{path}: cannot be written: {error.strerror or error}; choose another path") from None
+
+
+def _is_filled(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _check_table(study: "StudyFile", path: Path | None, options: argparse.Namespace) -> None:
+    """Before trials are handed out: can the table be written, and nothing be lost that was typed into it?"""
+    from sumbo.study.files import sheets
+
+    _check_target(path)
+    if path is None or options.force or not _is_filled(path):
+        return
+    if not options.append:
+        raise SettingError(
+            f"{path}: there is such a file already, and results may have been typed into it; say --append to add rows "
+            "to it, --force to write over it, or give another name"
+        )
+    sheets.with_rows(study, path, [])
 
 
 def _write(path: Path, data: bytes) -> None:
+    from sumbo._files import write_whole
+
     try:
-        path.write_bytes(data)
+        write_whole(path, data)
     except OSError as error:
         raise SettingError(
             f"{path}: cannot be written: {error.strerror or error}. Trials stay open: see sumbo ask --open"

@@ -1,83 +1,92 @@
 """What is stored, for people and for tables."""
 
-import csv
-import io
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
-
-from sumbo.errors import NotFittedError, SettingError
-from sumbo.studies.file import StudyFile
-from sumbo.studies.programs import as_text
-from sumbo.studies.store import DETAIL, REASON, Store, is_open, shown
+from sumbo._redaction import safe, shown
+from sumbo.errors import NotFittedError
+from sumbo.space import Space
+from sumbo.study.files.programs import as_text
+from sumbo.study.files.toml import StudyFile
+from sumbo.study.ledger import Record
+from sumbo.study.stored import StoredStudy
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60  # of a line of blocks
 _ROWS = 12  # of a table of what was learned
 
-_STATES = {
-    TrialState.COMPLETE: "done",
-    TrialState.FAIL: "failed",
-    TrialState.PRUNED: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
-}
 
-
-def record(study: StudyFile, trial: FrozenTrial) -> dict[str, Any]:
+def record(file: StudyFile, trial: Record) -> dict[str, Any]:
     """A trial as plain data."""
-    ended, started = trial.datetime_complete, trial.datetime_start
+    params, said = trial.params, {"reason": trial.reason, "detail": trial.detail}
     return {
         "trial": trial.number,
-        "params": {name: trial.params.get(name) for name in study.space},
-        "value": trial.value if trial.state == TrialState.COMPLETE else None,
-        "state": "open" if is_open(trial) else _STATES[trial.state],
-        "reason": trial.user_attrs.get(REASON),
-        "detail": trial.user_attrs.get(DETAIL),
-        "started": None if started is None else started.isoformat(timespec="seconds"),
-        "seconds": None if ended is None or started is None else (ended - started).total_seconds(),
+        "params": {name: params.get(name) for name in file.space},
+        "value": trial.value,
+        "state": trial.state,
+        **{key: _encodable(text and safe(text, file.storage)) for key, text in said.items()},
+        "started": None if trial.started is None else _moment(trial.started),
+        "seconds": trial.seconds,
     }
 
 
-def best_text(store: Store) -> str:
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).isoformat(timespec="seconds")
+
+
+def _encodable(text: str | None) -> str | None:
+    """Words about a failure may hold bytes that were no text, such as those of a file name."""
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def one_line(text: str) -> str:
+    """A text for a line on a terminal, which control characters would break, or worse."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def best_text(study: StoredStudy) -> str:
     """The best trial, a line for each parameter."""
-    trial = store.best()
+    trial = study.best()
     if trial is None:
         return "no trial has a value yet\n"
-    width = max(len(name) for name in store.study.space)
-    lines = [f"trial {trial.number}: {trial.value!r}"]
-    lines += [f"  {name:<{width}} = {as_text(trial.params.get(name))}" for name in store.study.space]
+    values = trial.params
+    params = {one_line(name): one_line(as_text(values.get(name))) for name in study.file.space}
+    width = max(map(len, params))
+    lines = [f"trial {trial.number}: {trial.value!r}", *(f"  {name:<{width}} = {v}" for name, v in params.items())]
     return "\n".join(lines) + "\n"
 
 
-def overview(store: Store, last: int) -> str:
+def overview(study: StoredStudy, last: int) -> str:
     """How the study stands."""
-    study, counts, trials = store.study, store.counts(), store.trials()
+    file, counts, trials = study.file, study.counts(), study.records
+    cancelled = f", {counts.cancelled} cancelled" if counts.cancelled else ""
     lines = [
-        f"{study.name}: {study.goal}, {study.space.dim} parameters, method {study.method}",
-        f"stored in {shown(study.storage)}",
-        f"{counts.finished} of {study.budget or 'any number of'} trials finished: {counts.done} done, "
-        f"{counts.failed} failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting",
+        f"{one_line(file.name)}: {file.goal}, {file.space.dim} parameters, method {file.method}",
+        f"stored in {shown(file.storage)}",
+        f"{counts.finished} of {file.budget or 'any number of'} trials finished: {counts.done} done, "
+        f"{counts.failed} failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting"
+        + cancelled,
         "",
-        f"best {best_text(store)}".rstrip(),
+        f"best {best_text(study)}".rstrip(),
     ]
-    curve = sparkline(trials, study.goal)
+    curve = sparkline(trials, file.goal)
     if curve and _can_write(curve):
         lines += [
             "",
-            f"best so far, the lower the better: {curve}" if study.goal == "minimize" else f"best so far: {curve}",
+            f"best so far, the lower the better: {curve}" if file.goal == "minimize" else f"best so far: {curve}",
         ]
-    reasons = Counter(t.user_attrs.get(REASON) or "no reason on record" for t in trials if t.state == TrialState.FAIL)
+    failed = [record(file, trial) for trial in trials if trial.state == "failed"]
+    reasons = Counter(row["reason"] or "no reason on record" for row in failed)
     if reasons:
-        lines += ["", "failures:", *(f"  {n} x {reason}" for reason, n in reasons.most_common(5))]
-    opened = [str(trial.number) for trial in trials if is_open(trial)]
+        lines += ["", "failures:", *(f"  {n} x {one_line(reason)}" for reason, n in reasons.most_common(5))]
+    opened = [str(trial.number) for trial in trials if trial.state == "open"]
     if opened:
         lines += ["", f"open, to be told: {', '.join(opened)}"]
-    lines += ["", f"last {min(last, len(trials))} trials:", *(_line(record(study, t)) for t in trials[-last:])]
+    lines += ["", f"last {min(last, len(trials))} trials:", *(_line(record(file, t)) for t in trials[-last:])]
     return "\n".join(lines) + "\n"
 
 
@@ -90,41 +99,48 @@ def _can_write(text: str) -> bool:
     return True
 
 
-def sparkline(trials: Sequence[FrozenTrial], goal: str) -> str:
+def sparkline(trials: Sequence[Record], goal: str) -> str:
     """The best value so far as a line of blocks, from the first value to the last; empty where it never changed."""
     sign, best = (1.0 if goal == "maximize" else -1.0), list[float]()
     for trial in trials:
-        if trial.state == TrialState.COMPLETE and trial.value is not None:
+        if trial.value is not None:
             value = sign * trial.value
             best.append(max(value, best[-1]) if best else value)
     if not best or best[-1] == best[0]:
         return ""
     some = best if len(best) <= _WIDTH else [best[round(k * (len(best) - 1) / (_WIDTH - 1))] for k in range(_WIDTH)]
-    low, high = sorted((sign * best[0], sign * best[-1]))
-    return "".join(_BLOCKS[round((sign * value - low) / (high - low) * (len(_BLOCKS) - 1))] for value in some)
+    # A space knows where a value lies between two others, however far apart they are.
+    between = Space.from_bounds([sorted((sign * best[0], sign * best[-1]))])
+    places = [between.to_unit({"x0": sign * value})[0] for value in some]
+    return "".join(_BLOCKS[round(place * (len(_BLOCKS) - 1))] for place in places)
 
 
 @dataclass(frozen=True)
 class Learned:
     """What a study says of its parameters; or why it says nothing."""
 
-    silence: str | None
+    unavailable_reason: str | None
     shares: tuple[tuple[str, float, float], ...] = ()
     groups: tuple[tuple[str, float, float], ...] = ()
     pairs: tuple[tuple[str, str, float], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"silence": self.silence, "shares": self.shares, "groups": self.groups, "interactions": self.pairs}
+        return {
+            "unavailable_reason": self.unavailable_reason,
+            "shares": self.shares,
+            "groups": self.groups,
+            "interactions": self.pairs,
+        }
 
 
-def learned(store: Store) -> Learned:
+def learned(study: StoredStudy) -> Learned:
     """Shares of variance and interactions, as the report has them."""
-    from sumbo.report.stored import from_store  # compiled code, which other commands do not need
+    from sumbo.insights.analysis import StudyAnalysis  # compiled code, which other commands do not need
 
-    view = from_store(store)
-    if view.silence is not None:
-        return Learned(view.silence)
+    view = StudyAnalysis.of_stored(study)
+    if view.unavailable_reason is not None:
+        return Learned(view.unavailable_reason)
     try:
         found = view.importance
     except NotFittedError as error:
@@ -138,13 +154,13 @@ def learned(store: Store) -> Learned:
     )
 
 
-def show_overview(store: Store, last: int, found: Learned | None) -> None:
+def show_overview(study: StoredStudy, last: int, found: Learned | None) -> None:
     """Print how the study stands and, where it was asked for, what was learned."""
-    sys.stdout.write(overview(store, last))
+    sys.stdout.write(overview(study, last))
     if found is None:
         return
-    if found.silence is not None:
-        sys.stdout.write(f"\nlearned: {found.silence}\n")
+    if found.unavailable_reason is not None:
+        sys.stdout.write(f"\nlearned: {found.unavailable_reason}\n")
         return
     from rich.console import Console
     from rich.table import Table
@@ -170,43 +186,5 @@ def show_overview(store: Store, last: int, found: Learned | None) -> None:
 
 def _line(row: dict[str, Any]) -> str:
     what = f"{row['value']:.6g}" if row["state"] == "done" else row["state"]
-    why = f" ({row['reason']})" if row["reason"] else ""
+    why = f" ({one_line(row['reason'])})" if row["reason"] else ""
     return f"  {row['trial']:>5}  {what}{why}"
-
-
-def as_csv(study: StudyFile, records: Sequence[dict[str, Any]]) -> str:
-    """All trials as a table that `sumbo tell --own` can read again."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    rest = ("state", "reason", "started", "seconds")
-    table.writerow(["trial", *study.space.names, study.value_column, *rest])
-    for row in records:
-        params = ["" if row["params"][name] is None else as_text(row["params"][name]) for name in study.space]
-        failed = "failed" if row["state"] == "failed" else ""
-        value = failed if row["value"] is None else repr(row["value"])
-        table.writerow([row["trial"], *params, value, *("" if row[key] is None else row[key] for key in rest)])
-    return out.getvalue()
-
-
-def as_parquet(study: StudyFile, records: Sequence[dict[str, Any]]) -> bytes:
-    """The same as Parquet, with types.
-
-    Raises:
-        SettingError: pyarrow is not installed.
-    """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise SettingError("Parquet needs pyarrow; pip install pyarrow, or give a file that ends in .csv") from None
-    columns: dict[str, list[Any]] = {"trial": [row["trial"] for row in records]}
-    for name in study.space:
-        values = [row["params"][name] for row in records]
-        mixed = len({type(value) for value in values if value is not None}) > 1
-        columns[name] = [None if v is None else as_text(v) for v in values] if mixed else values
-    columns[study.value_column] = [row["value"] for row in records]
-    for key in ("state", "reason", "started", "seconds"):
-        columns[key] = [row[key] for row in records]
-    buffer = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), buffer)
-    return buffer.getvalue()

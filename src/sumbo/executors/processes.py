@@ -3,7 +3,8 @@
 `concurrent.futures` has process pools, but there one killed or hanging worker ends the whole pool with all that runs in
 it, and workers whose parent was killed wait for ever.
 
-A thread for each worker hands it the next point as soon as it is free, whatever the rest of the program is doing.
+A thread for each worker hands it the next point as soon as it is free, whatever the rest of the program is doing. Both
+are started when there is a point for them: of very many workers no more than can be of use.
 """
 
 import contextlib
@@ -11,28 +12,31 @@ import json
 import os
 import pickle
 import queue
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import IO, Any
 
 from sumbo.errors import SettingError
-from sumbo.executors import serving
-from sumbo.executors.answers import Answer, described, too_long
+from sumbo.executors import offspring, worker
+from sumbo.executors.results import EvaluationResult, described, too_long
 
 _FAREWELL = 2.0  # seconds in which a worker can end what it started before it is killed
+_SPARE_FILES = 64  # for all but the workers' pipes, of which each worker has two
 _TICK = 0.5  # seconds after which we look whether a worker still lives, should its pipe not tell
 _START = """\
 import json, sys
-path, prints = json.loads(sys.argv.pop())
+path, prints, mark = json.loads(sys.argv.pop())
 sys.path[:] = path
-from sumbo.executors.serving import main
-main(prints)
+from sumbo.executors.worker import main
+main(prints, mark)
 """
 STDOUT, STDERR = 1, 2
 
@@ -45,7 +49,7 @@ def portable(f: Callable[[Any], Any]) -> bytes:
     """
     import cloudpickle  # not needed before there are workers
 
-    script = sys.modules.get("__mp_main__")  # what `__main__` is called where multiprocessing started this process
+    script = sys.modules.get("__mp_main__")  # what `__main__` is evaluate where multiprocessing started this process
     if script is not None and script.__name__ == "__mp_main__":
         cloudpickle.register_pickle_by_value(script)
     try:
@@ -59,22 +63,27 @@ def portable(f: Callable[[Any], Any]) -> bytes:
 
 
 class Processes:
-    """A fixed number of them, for one function. Use as a context manager: none is left behind.
+    """So many of them at most, for one function. Use as a context manager: neither they nor what they started is left.
 
     Args:
         f: the function of one argument, as `portable` made it.
         workers: how many.
         timeout: seconds that one call may take; None for no limit. A worker that takes longer is killed and replaced.
         prints: where what the function prints is to go: STDOUT or STDERR of this process.
+
+    Raises:
+        SettingError: so many need more open files than this process may have.
     """
 
     def __init__(self, f: bytes, workers: int, timeout: float | None, *, prints: int = STDOUT) -> None:
-        self._waiting: queue.SimpleQueue[tuple[Future[Answer], bytes] | None] = queue.SimpleQueue()
-        self._workers = [_Worker(f, timeout, prints) for _ in range(workers)]
-        self._threads = [threading.Thread(target=self._serve, args=(w,), daemon=True) for w in self._workers]
+        _check_files(workers)
+        self._waiting: queue.SimpleQueue[tuple[Future[EvaluationResult], bytes] | None] = queue.SimpleQueue()
+        self._hiring = f, timeout, prints
+        self._most = workers
+        self._workers: dict[_Worker, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self._idle = threading.Semaphore(0)
         self._closed = False
-        for thread in self._threads:
-            thread.start()
 
     def __enter__(self) -> "Processes":
         return self
@@ -82,31 +91,103 @@ class Processes:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def submit(self, argument: Any) -> "Future[Answer]":
-        """Call the function with this argument in the next worker that is free."""
-        future: Future[Answer] = Future()
+    def submit(self, argument: Any) -> "Future[EvaluationResult]":
+        """Call the function with this argument in the next worker that is free.
+
+        Raises:
+            SettingError: the system allows no worker at all.
+        """
+        future: Future[EvaluationResult] = Future()
         self._waiting.put((future, pickle.dumps(argument)))
+        if not self._idle.acquire(blocking=False) and len(self._workers) < self._most:
+            worker = _Worker(*self._hiring)
+            thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
+            with self._lock:
+                try:
+                    thread.start()
+                    self._workers[worker] = thread
+                except RuntimeError as error:
+                    if not self._workers:
+                        raise _refused(error) from None
+                    self._make_do(error)
         return future
 
     def close(self) -> None:
         """End all workers, with what they run."""
         self._closed = True
-        for _ in self._threads:
-            self._waiting.put(None)
-        for worker in self._workers:
-            worker.dismiss()
-        for thread in self._threads:
-            thread.join()
+        with self._lock:
+            workers = dict(self._workers)
+        try:
+            for _ in workers:
+                self._waiting.put(None)
+            for worker in workers:
+                worker.dismiss()
+            for thread in workers.values():
+                thread.join()
+        except BaseException:  # Ctrl-C: this process may end before the threads have seen to it
+            for worker in workers:
+                worker.kill()
+            raise
 
     def _serve(self, worker: "_Worker") -> None:
-        while (job := self._waiting.get()) is not None and not self._closed:
+        while (job := self._next()) is not None and not self._closed:
             future, argument = job
+            try:
+                worker.hire()
+            except (OSError, RuntimeError) as error:
+                with self._lock:
+                    if len(self._workers) > 1:
+                        del self._workers[worker]
+                        self._waiting.put(job)
+                        self._make_do(error)
+                        return
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(_refused(error))
+                continue
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(worker.answer(argument))
-                except BaseException as error:  # such as no memory for another process: whoever waits is to know
+                except BaseException as error:  # such as no memory: whoever waits is to know
                     future.set_exception(error)
         worker.bury()
+
+    def _next(self) -> tuple["Future[EvaluationResult]", bytes] | None:
+        try:
+            return self._waiting.get_nowait()
+        except queue.Empty:
+            self._idle.release()
+            return self._waiting.get()
+
+    def _make_do(self, error: Exception) -> None:
+        """Go on with the workers that there are: the system refuses another."""
+        self._most = len(self._workers)
+        warnings.warn(
+            f"the system refuses another worker ({error}); the run goes on with as many as there are, {self._most}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _refused(error: Exception) -> SettingError:
+    return SettingError(
+        f"the system refuses to start a worker process: {error}. End other programs, or raise its limits on processes, "
+        "memory and open files (ulimit -a shows them)"
+    )
+
+
+def _check_files(workers: int) -> None:
+    """Refuse what cannot work before anything is evaluated; with no file left, all else would fail too."""
+    if os.name != "posix":
+        return
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = max((limit - _SPARE_FILES) // 2, 1)
+    if workers > most and limit != resource.RLIM_INFINITY:
+        raise SettingError(
+            f"{workers} workers at a time need {2 * workers} open files, and this process may have {limit}; say "
+            f"workers = {most} or fewer, or raise the limit (ulimit -n)"
+        )
 
 
 class _Worker:
@@ -117,21 +198,25 @@ class _Worker:
         self._timeout = timeout
         self._prints = prints
         self._process: subprocess.Popen[bytes] | None = None
+        self._mark = ""
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._dismissed = False
 
-    def answer(self, argument: bytes) -> Answer:
+    def hire(self) -> None:
+        """See to it that there is a process."""
         if self._process is None or self._process.poll() is not None:
-            self._hire()
+            self._start()
+
+    def answer(self, argument: bytes) -> EvaluationResult:
         process = self._process
         assert process is not None
         assert process.stdin is not None
         began = time.monotonic()
         with contextlib.suppress(OSError, ValueError):  # it died or was dismissed this moment: `_frame` finds out
-            serving.send(process.stdin, argument)
+            worker.send(process.stdin, argument)
         # The time that a new process takes to start is not the objective's.
         frame = self._frame(float("inf"))
-        if frame == serving.BEGUN:
+        if frame == worker.BEGUN:
             began = time.monotonic()
             frame = self._frame(began + (float("inf") if self._timeout is None else self._timeout))
         seconds = time.monotonic() - began
@@ -140,7 +225,7 @@ class _Worker:
         late = self._timeout is not None and process.poll() is None and not self._dismissed
         self.bury()
         died = f"the worker process died ({ending(process.returncode)})"
-        return Answer(reason=too_long(self._timeout or 0.0) if late else died, seconds=seconds)
+        return EvaluationResult(reason=too_long(self._timeout or 0.0) if late else died, seconds=seconds)
 
     def _frame(self, deadline: float) -> bytes | None:
         """The next thing that the process says; None if it is gone, or says nothing in time."""
@@ -157,13 +242,15 @@ class _Worker:
                 return None
         return None
 
-    def _hire(self) -> None:
+    def _start(self) -> None:
         self.bury()
+        self._mark = secrets.token_hex(8)
         # Workers fill the machine, so each keeps to one thread.
-        environment = os.environ | {"SUMBO_THREADS": "1"}
+        marks = f"{os.environ.get(offspring.MARK, '')} {self._mark}".strip()
+        environment = os.environ | {"SUMBO_THREADS": "1", offspring.MARK: marks}
         with _inheritable(self._prints) as prints:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps([sys.path, prints])],
+                [sys.executable, "-c", _START, json.dumps([sys.path, prints, self._mark])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
@@ -173,29 +260,39 @@ class _Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._frames = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=(self._process.stdout, self._frames), daemon=True).start()
+        try:
+            threading.Thread(target=_listen, args=(self._process.stdout, self._frames), daemon=True).start()
+        except RuntimeError:
+            self.bury()
+            raise
         with contextlib.suppress(OSError, ValueError):
-            serving.send(self._process.stdin, self._f)
+            worker.send(self._process.stdin, self._f)
 
     def dismiss(self) -> None:
         """Ask it to end, with what it runs, and let it not be replaced."""
         self._dismissed = True
-        _close_input(self._process)
+        _say_farewell(self._process)
 
     def bury(self) -> None:
-        """See to it that it has ended."""
-        process, self._process = self._process, None
+        """See to it that it has ended, and all that it started."""
+        process = self._process
         if process is None:
             return
-        _close_input(process)
+        _say_farewell(process)
         try:
             process.wait(_FAREWELL)
         except subprocess.TimeoutExpired:
             process.kill()
-            if hasattr(os, "killpg"):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        offspring.end(process.pid, self._mark)
+        self._process = None
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        process = self._process
+        if process is not None:
+            process.kill()
+            offspring.kill(process.pid, self._mark)
 
 
 @contextlib.contextmanager
@@ -214,23 +311,25 @@ def _inheritable(prints: int) -> Iterator[int]:
 
 def _listen(stream: IO[bytes], frames: "queue.SimpleQueue[bytes | None]") -> None:
     with contextlib.suppress(OSError, ValueError), stream:
-        while (frame := serving.receive(stream)) is not None:
+        while (frame := worker.receive(stream)) is not None:
             frames.put(frame)
     frames.put(None)
 
 
-def _close_input(process: "subprocess.Popen[bytes] | None") -> None:
+def _say_farewell(process: "subprocess.Popen[bytes] | None") -> None:
     if process is not None and process.stdin is not None:
+        with contextlib.suppress(OSError, ValueError):
+            worker.send(process.stdin, worker.FAREWELL)
         with contextlib.suppress(OSError):
             process.stdin.close()
 
 
-def _read(frame: bytes) -> Answer:
+def _read(frame: bytes) -> EvaluationResult:
     try:
         answer = pickle.loads(frame)
     except Exception as error:  # unpickling runs the user's code, which may raise anything
-        return Answer(reason=f"the objective's answer cannot be read ({described(error)}); return a number")
-    assert isinstance(answer, Answer)
+        return EvaluationResult(reason=f"the objective's answer cannot be read ({described(error)}); return a number")
+    assert isinstance(answer, EvaluationResult)
     return answer
 
 

@@ -31,8 +31,8 @@ except ImportError as error:
 
 from sumbo.errors import SettingError, SpaceError, StateError, TellError
 from sumbo.methods import Method
-from sumbo.optimizer import Optimizer
 from sumbo.space import Categorical, Float, Int, Parameter, Space
+from sumbo.study.optimizer import Optimizer
 
 _MODES = {"min": "minimize", "max": "maximize"}
 

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 
 from sumbo.errors import SettingError, SpaceError
 from sumbo.methods import Method, check_count
-from sumbo.optimizer import Optimizer
-from sumbo.parameters import show
 from sumbo.space import Categorical, Float, Int, Parameter, Space
+from sumbo.space.parameters import show
+from sumbo.study.optimizer import Optimizer
 
 # frozen scipy.stats distributions that are ranges, by the name of their family
 _RANGES: dict[str, Callable[[Any, Any], Parameter]] = {

@@ -1,14 +1,23 @@
-"""The methods by name, and their settings as JSON."""
+"""The methods by name, and their settings as JSON.
+
+A package of somebody else's adds methods by entry points, a name and a class for each:
+
+    [project.entry-points."sumbo.methods"]
+    "annealing" = "acme.search:Annealing"
+
+The class is a frozen dataclass, a `Method` whose `name` is that name. Its settings are JSON, `FitSettings` or methods.
+"""
 
 import dataclasses
 import difflib
+from importlib.metadata import entry_points
 from typing import Any
 
 from sumbo.errors import SettingError, StateError, SumboError
-from sumbo.fit import FitSettings
+from sumbo.gp.fit import FitSettings
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
-from sumbo.methods.base import Deadline, Method, Query, Suggestion, check_count
+from sumbo.methods.base import Deadline, Method, SuggestContext, Suggestion, check_count
 from sumbo.methods.cyclic_groups import CyclicGroups
 from sumbo.methods.direct import Direct
 from sumbo.methods.gp_ei import GPEI
@@ -30,18 +39,46 @@ def resolve(method: str | Method) -> Method:
     Raises:
         SettingError: no such method; the message names the nearest.
     """
-    if isinstance(method, Method):
-        return method
-    if isinstance(method, str) and method in METHODS:
-        return METHODS[method]()
-    near = difflib.get_close_matches(str(method), METHODS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise SettingError(f"method must be one of {', '.join(METHODS)}, or a method object; got {method!r}.{hint}")
+    return method if isinstance(method, Method) else method_class(method)()
+
+
+def method_class(name: Any) -> type[Method]:
+    """The class of a method: one of ours, or one that an installed package has.
+
+    Raises:
+        SettingError: there is none of that name, or it cannot be used; the message says why.
+    """
+    if isinstance(name, str) and name in METHODS:
+        return METHODS[name]
+    installed = entry_points(group="sumbo.methods")
+    found = installed.select(name=name) if isinstance(name, str) else ()
+    homes = {entry.value: entry for entry in found}
+    if not homes:
+        names = [*METHODS, *sorted(installed.names - set(METHODS))]
+        near = difflib.get_close_matches(str(name), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise SettingError(f"method must be one of {', '.join(names)}, or a method object; got {name!r}.{hint}")
+    if len(homes) > 1:
+        raise SettingError(f"method {name!r} is in several packages: {', '.join(sorted(homes))}; uninstall all but one")
+    ((home, entry),) = homes.items()
+    try:
+        kind = entry.load()
+    except Exception as error:  # a module may raise anything when imported
+        what = f"{type(error).__name__}: {error}"
+        raise SettingError(f"method {name!r} cannot be imported from {home} ({what}); install it again") from error
+    if not (
+        isinstance(kind, type) and issubclass(kind, Method) and dataclasses.is_dataclass(kind) and kind.name == name
+    ):
+        expected = f"expected a dataclass that is a sumbo.methods.Method with name = {name!r}"
+        raise SettingError(f"method {name!r}: {expected}, got {home}; correct it there")
+    return kind
 
 
 def method_to_dict(method: Any) -> dict[str, Any]:
     """Settings as JSON, nested ones included."""
-    fields: dict[str, Any] = {"type": type(method).__name__}
+    kind = type(method).__name__
+    ours = _SETTINGS.get(kind) is type(method)
+    fields: dict[str, Any] = {"type": method.name if isinstance(method, Method) and not ours else kind}
     for field in dataclasses.fields(method):
         value = getattr(method, field.name)
         fields[field.name] = method_to_dict(value) if dataclasses.is_dataclass(value) else value
@@ -54,9 +91,12 @@ def method_from_dict(data: Any) -> Any:
     Raises:
         StateError: an unknown type or setting, or a value that it refuses.
     """
-    if not isinstance(data, dict) or data.get("type") not in _SETTINGS:
-        raise StateError(f"method: expected settings of one of {', '.join(_SETTINGS)}; got {data!r:.200}")
-    kind = _SETTINGS[data["type"]]
+    name = data.get("type") if isinstance(data, dict) else None
+    try:
+        kind: Any = _SETTINGS[name] if name in _SETTINGS else method_class(name)
+    except (SettingError, TypeError) as error:
+        what = f"expected settings of one of {', '.join(_SETTINGS)}, or of a method of an installed package"
+        raise StateError(f"method: {what}; got {data!r:.200}. Install the package that has it") from error
     known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(data) - known - {"type"})
     if unknown:
@@ -91,11 +131,12 @@ __all__ = [
     "Deadline",
     "Direct",
     "Method",
-    "Query",
     "Random",
     "SequentialGroups",
+    "SuggestContext",
     "Suggestion",
     "check_count",
+    "method_class",
     "method_from_dict",
     "method_to_dict",
     "resolve",

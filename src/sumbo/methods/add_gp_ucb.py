@@ -14,17 +14,22 @@ from typing import ClassVar
 import numpy as np
 
 from sumbo import structure
-from sumbo.acquisition import Acquisition, additive_beta, check_beta, check_delta, log_expected_improvement, ucb
-from sumbo.decomposition import Decomposition
+from sumbo._typing import Array
+from sumbo.acquisition.functions import (
+    Acquisition,
+    additive_beta,
+    check_beta,
+    check_delta,
+    log_expected_improvement,
+    ucb,
+)
 from sumbo.errors import SettingError
-from sumbo.fit import FitSettings
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import FAMILIES, Array
-from sumbo.knowledge import Knowledge, Named, freeze
-from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count
-from sumbo.methods.learning import Learning, best_seen, current_model, learned_every, with_pending
-from sumbo.methods.paper import PAPER_FIT
-from sumbo.methods.search import (
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.gp.kernels import FAMILIES
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_choice, check_count
+from sumbo.methods.candidates import (
     direct_budget,
     incumbents,
     maximise_groups,
@@ -32,7 +37,10 @@ from sumbo.methods.search import (
     maximise_joint,
     maximise_path,
 )
+from sumbo.methods.paper import PAPER_FIT
+from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate, with_pending
 from sumbo.space import Space
+from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
 
 @dataclass(frozen=True)
@@ -101,20 +109,22 @@ class AddGPUCB(Method):
         check_beta(self.beta)
         check_delta(self.delta)
 
-    def knowledge(self, space: Space) -> Knowledge:
+    def knowledge(self, space: Space) -> GroupConstraints:
         most = self.group_size
-        return Knowledge.of(space, self.groups, self.together, self.apart, max_group_size=most, limit="group_size")
+        return GroupConstraints.of(
+            space, self.groups, self.together, self.apart, max_group_size=most, limit="group_size"
+        )
 
     @classmethod
     def paper(cls, group_size: int = 4, groups: Named | None = None) -> "AddGPUCB":
         """The settings of the paper's experiments."""
         return cls(group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         # Algorithm 2: N_init random points, then learn every N_cyc.
         if query.taken < self.n_init or not query.has_values:
             return Suggestion(query.uniform(1)[0], query.state)
-        model, state = current_model(query, self._learning(query.space))
+        model, state = update_surrogate(query, self._learning(query.space))
         if self.acquisition == "thompson":
             path = model.sample_path(query.rng, features=512)
             return Suggestion(maximise_path(path, query, incumbents(model, 10)), state, model)
@@ -123,21 +133,23 @@ class AddGPUCB(Method):
         bound = ucb(additive_beta(self.beta, query.taken + 1, list(map(len, gp.groups)), self.delta))
         x_t = self._argmax(gp, bound, query)
         if self.acquisition != "ucb":
-            joint = bound if self.acquisition == "joint-ucb" else log_expected_improvement(best_seen(gp))
+            joint = bound
+            if self.acquisition != "joint-ucb":
+                joint = log_expected_improvement(best_seen(gp, query.deadline))
             x_t = maximise_joint(gp, joint, query, np.vstack([x_t, incumbents(model, 2)]))
         # Querying f at x_t (3) and adding it to the data (4, 5) is the caller's part.
         return Suggestion(x_t, state, model)
 
-    def model(self, query: Query) -> AdditiveGP | None:
-        return current_model(query, self._learning(query.space))[0] if query.has_values else None
+    def model(self, query: SuggestContext) -> AdditiveGP | None:
+        return update_surrogate(query, self._learning(query.space))[0] if query.has_values else None
 
-    def _argmax(self, gp: AdditiveGP, bound: Acquisition, query: Query) -> Array:
+    def _argmax(self, gp: AdditiveGP, bound: Acquisition, query: SuggestContext) -> Array:
         if self.maximiser == "direct":
             budget = self.direct_evaluations or int(0.9 * direct_budget(query.D))
             return maximise_groups_by_direct(gp, bound, query, budget)
         return maximise_groups(gp, bound, query)
 
-    def _learning(self, space: Space) -> Learning:
+    def _learning(self, space: Space) -> SurrogateSettings:
         known, d = self.knowledge(space), self.group_size
 
         def choose(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
@@ -149,4 +161,4 @@ class AddGPUCB(Method):
         start = known.random(np.random.default_rng(0)) if known.groups is None else known.groups
         learned = None if known.groups is not None or self.learn == "none" else choose
         due = learned_every(self.n_cyc)
-        return Learning(self.kernel, self.fit, start, learned, due, explore_until=self.explore_until)
+        return SurrogateSettings(self.kernel, self.fit, start, learned, due, explore_until=self.explore_until)

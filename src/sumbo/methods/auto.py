@@ -12,18 +12,18 @@ from typing import ClassVar
 import numpy as np
 
 from sumbo import structure
-from sumbo.acquisition import log_expected_improvement, ucb
-from sumbo.decomposition import Decomposition
-from sumbo.feasibility import Feasibility
-from sumbo.fit import FitSettings
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import Array
-from sumbo.knowledge import Knowledge, Named, freeze
-from sumbo.methods.base import Method, Query, Suggestion, check_count
-from sumbo.methods.learning import Learning, best_seen, current_model, learned_geometrically, with_pending
-from sumbo.methods.search import group_starts, incumbents, maximise_joint, promising_box, surprise
+from sumbo._typing import Array
+from sumbo.acquisition.feasibility import Feasibility
+from sumbo.acquisition.functions import log_expected_improvement, ucb
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.gp.sparse import chosen
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
+from sumbo.methods.candidates import group_starts, incumbents, loo_calibration, maximise_joint, trust_region
+from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_geometrically, update_surrogate, with_pending
 from sumbo.space import Space
-from sumbo.sparse import chosen
+from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
 _INSET = 0.6  # share of each range, around its middle, that the first points fill
 _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the others fill the whole cube
@@ -77,42 +77,42 @@ class Auto(Method):
         check_count("max_group_size", self.max_group_size)
         freeze(self)
 
-    def knowledge(self, space: Space) -> Knowledge:
-        return Knowledge.of(space, self.groups, self.together, self.apart, max_group_size=self.max_group_size)
+    def knowledge(self, space: Space) -> GroupConstraints:
+        return GroupConstraints.of(space, self.groups, self.together, self.apart, max_group_size=self.max_group_size)
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         among_others = len(query.pending) > 0
         too_early = among_others and len(query.y) < _FIRST_MODEL
         if query.taken < self.n_init or not query.has_values or too_early:
             return Suggestion(space_filling(query, _INSET if query.taken < _INSIDE else 1.0), query.state)
-        model, state = current_model(query, self._learning(query.space))
+        model, state = update_surrogate(query, self._learning(query.space))
         gp = with_pending(model, query)
         starts = np.vstack([incumbents(model, 2), group_starts(model, query)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
         away = _AWAY_FROM_OTHERS if among_others else _AWAY
-        box = promising_box(model, query.space) if query.number % away else None
+        box = trust_region(model, query.space) if query.number % away else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
-        best = best_seen(gp)
+        best = best_seen(gp, query.deadline)
         if query.budget is not None and query.number >= (1.0 - _LAST) * query.budget:
             # With failures, an even chance to succeed costs 0.7 standard deviations of the values.
-            near = promising_box(model, query.space)
+            near = trust_region(model, query.space)
             x_t = maximise_joint(gp, ucb(0.0), query, starts, box=near, feasibility=success)
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
         # While others run, the model's own deviations keep points apart.
         calibrated = model.n < _SCARCE * query.D and not among_others
-        improvement = log_expected_improvement(best, surprise(model) if calibrated else 1.0)
+        improvement = log_expected_improvement(best, loo_calibration(model) if calibrated else 1.0)
         x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
         return Suggestion(x_t, state, model)
 
-    def model(self, query: Query) -> AdditiveGP | None:
-        return current_model(query, self._learning(query.space))[0] if query.has_values else None
+    def model(self, query: SuggestContext) -> AdditiveGP | None:
+        return update_surrogate(query, self._learning(query.space))[0] if query.has_values else None
 
-    def _learning(self, space: Space) -> Learning:
+    def _learning(self, space: Space) -> SurrogateSettings:
         known = self.knowledge(space)
         fixed = known.groups is not None or self.max_group_size == 1
-        return Learning(
+        return SurrogateSettings(
             "matern52",
             _FIT,
             known.start,
@@ -126,7 +126,9 @@ class Auto(Method):
         )
 
 
-def _searched(known: Knowledge, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
+def _searched(
+    known: GroupConstraints, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator
+) -> Decomposition:
     some = chosen(y, min(_SEARCH_POINTS, len(y)))
     return structure.search(
         X[some],
@@ -140,7 +142,7 @@ def _searched(known: Knowledge, X: Array, y: Array, model: AdditiveGP, rng: np.r
     )
 
 
-def space_filling(query: Query, share: float) -> Array:
+def space_filling(query: SuggestContext, share: float) -> Array:
     """The next point of a scrambled Sobol sequence, which is the study's own, in the inner share of each range.
 
     Few points in many dimensions say most about the whole when they stay clear of its faces: nearly all of a uniform

@@ -7,20 +7,22 @@ in `state`, which is JSON; what merely saves time is in `cache`, and may be lost
 import numbers
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sumbo._typing import Array
 from sumbo.errors import DecompositionError, SettingError
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import Array
-from sumbo.knowledge import Knowledge
+from sumbo.gp.additive import AdditiveGP
 from sumbo.space import Space
+from sumbo.structure.group_constraints import GroupConstraints
 
 State = dict[str, Any]
+
+_FIRST_ROWS = 16  # points for which something is computed before anyone looks at the clock
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -34,7 +36,7 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
     """Raise a SettingError unless the value is one of those allowed."""
     if value not in allowed:
         raise SettingError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
@@ -65,16 +67,45 @@ class Deadline:
     def passed(self) -> bool:
         return self.left <= 0.0
 
+    def sooner(self, seconds: float) -> "Deadline":
+        """A moment before, to have that time left for something else."""
+        return self if self.moment is None else Deadline(self.moment - seconds)
+
+    def stops(self) -> Callable[[], bool]:
+        """To be called between steps: stop now? Yes if another two like the last would be too late."""
+        before = time.monotonic()
+
+        def stop() -> bool:
+            nonlocal before
+            took, before = time.monotonic() - before, time.monotonic()
+            return self.left < 2.0 * took
+
+        return stop
+
+    def evaluated(self, function: Callable[[Array], Array], Z: Array, share: float) -> Array:
+        """function(Z), (.., m), of as many of the first rows as that share of the time left allows, and of a few."""
+        if self.moment is None:
+            return function(Z)
+        until, size, found = (1.0 - share) * self.left, _FIRST_ROWS, []
+        while len(Z):
+            began = time.monotonic()
+            found.append(function(Z[:size]))
+            Z = Z[size:]
+            size *= 2
+            if self.left - 2.0 * (time.monotonic() - began) < until:
+                break
+        return np.concatenate(found, axis=-1)
+
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SuggestContext:
     """Everything that a suggestion may depend on. Points are in the unit cube; larger values are better.
 
     Attributes:
         space: what is searched.
         X, y: points told (n, D) and their values (n,), in the order in which they were told; NaN where one failed.
         pending: points still running, (p, D).
-        notes, pending_notes: what the method wrote beside each suggestion; None for points of the user's own.
+        notes, pending_metadata: what the method wrote beside each suggestion; None for points of the user's own.
         number: how many suggestions were made before this one.
         rng: randomness of this suggestion alone.
         study_rng: the same for every suggestion of the study.
@@ -89,7 +120,7 @@ class Query:
     y: Array
     pending: Array
     notes: Sequence[Any]
-    pending_notes: Sequence[Any]
+    pending_metadata: Sequence[Any]
     number: int
     rng: np.random.Generator
     study_rng: np.random.Generator
@@ -141,14 +172,14 @@ class Method(ABC):
         """Raise a SettingError or DecompositionError if the settings do not fit the space."""
         self.knowledge(space)
 
-    def knowledge(self, space: Space) -> Knowledge:
+    def knowledge(self, space: Space) -> GroupConstraints:
         """What the user has told the method about groups, checked; by default nothing."""
-        return Knowledge.of(space)
+        return GroupConstraints.of(space)
 
     @abstractmethod
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         """The next point to evaluate."""
 
-    def model(self, query: Query) -> AdditiveGP | None:
+    def model(self, query: SuggestContext) -> AdditiveGP | None:
         """The model of the data as they are now, where the method has one."""
         return None

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sumbo.gp import AdditiveGP
-from sumbo.knowledge import Knowledge
+from sumbo.gp.additive import AdditiveGP
 from sumbo.methods.add_gp_ucb import AddGPUCB
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.base import Method, SuggestContext, Suggestion
 from sumbo.space import Space
+from sumbo.structure.group_constraints import GroupConstraints
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class CyclicGroups(Method):
     def check(self, space: Space) -> None:
         self.inner.check(space)
 
-    def knowledge(self, space: Space) -> Knowledge:
+    def knowledge(self, space: Space) -> GroupConstraints:
         return self.inner.knowledge(space)
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         answer = self.inner.suggest(replace(query, state=query.state.get("inner", {})))
         x_t = answer.point
         if answer.cache is not None and "previous" in query.state:
@@ -44,5 +44,5 @@ class CyclicGroups(Method):
             x_t[moved] = answer.point[moved]
         return Suggestion(x_t, {"inner": answer.state, "previous": x_t.tolist()}, answer.cache)
 
-    def model(self, query: Query) -> AdditiveGP | None:
+    def model(self, query: SuggestContext) -> AdditiveGP | None:
         return self.inner.model(replace(query, state=query.state.get("inner", {})))

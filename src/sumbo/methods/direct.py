@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sumbo import maximise
-from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo._typing import Array
+from sumbo.acquisition import optimize
+from sumbo.methods.base import Method, SuggestContext, Suggestion
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Direct(Method):
 
     name: ClassVar[str] = "direct"
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         known = dict(zip(map(_key, query.X), query.y, strict=True))
         # A failed point counts as the worst, a running one as an ordinary one: DIRECT goes on beside it.
         finite = query.y[np.isfinite(query.y)]
@@ -45,7 +45,7 @@ class Direct(Method):
 
         # In a discrete space DIRECT asks again for points that are known, so more calls may be needed than are known.
         for calls in (query.taken + 1, 20 * (query.taken + 10)):
-            maximise.direct(value, query.D, calls, stop=lambda: bool(wanted))
+            optimize.direct(value, query.D, calls, stop=lambda: bool(wanted))
             if wanted:
                 return Suggestion(query.space.snap(wanted[0]))
         return Suggestion(query.uniform(1)[0])

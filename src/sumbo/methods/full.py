@@ -3,14 +3,14 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from sumbo.acquisition import Acquisition
-from sumbo.decomposition import Decomposition
-from sumbo.fit import FitSettings
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import FAMILIES
-from sumbo.methods.base import Method, Query, Suggestion, check_choice, check_count
-from sumbo.methods.learning import Learning, current_model, learned_every, with_pending
-from sumbo.methods.search import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
+from sumbo.acquisition.functions import Acquisition
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.gp.kernels import FAMILIES
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_choice, check_count
+from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
+from sumbo.methods.surrogate import SurrogateSettings, learned_every, update_surrogate, with_pending
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class FullModelMethod(Method):
             check_count("direct_evaluations", self.direct_evaluations)
 
     @abstractmethod
-    def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:
+    def acquisition(self, gp: AdditiveGP, query: SuggestContext) -> Acquisition:
         """What a point is worth."""
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         if query.taken < self.n_init or not query.has_values:
             return Suggestion(query.uniform(1)[0], query.state)
-        model, state = current_model(query, self._learning(query.D))
+        model, state = update_surrogate(query, self._learning(query.D))
         gp = with_pending(model, query)
         acquisition = self.acquisition(gp, query)
         if self.maximiser == "direct":
@@ -51,9 +51,11 @@ class FullModelMethod(Method):
             point = maximise_joint(gp, acquisition, query, incumbents(model, 2))
         return Suggestion(point, state, model)
 
-    def model(self, query: Query) -> AdditiveGP | None:
-        return current_model(query, self._learning(query.D))[0] if query.has_values else None
+    def model(self, query: SuggestContext) -> AdditiveGP | None:
+        return update_surrogate(query, self._learning(query.D))[0] if query.has_values else None
 
-    def _learning(self, D: int) -> Learning:
+    def _learning(self, D: int) -> SurrogateSettings:
         whole = Decomposition.whole(D)
-        return Learning(self.kernel, self.fit, whole, None, learned_every(self.n_cyc), explore_until=self.explore_until)
+        return SurrogateSettings(
+            self.kernel, self.fit, whole, None, learned_every(self.n_cyc), explore_until=self.explore_until
+        )

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sumbo.acquisition import Acquisition, log_expected_improvement
-from sumbo.gp import AdditiveGP
-from sumbo.methods.base import Query
+from sumbo.acquisition.functions import Acquisition, log_expected_improvement
+from sumbo.gp.additive import AdditiveGP
+from sumbo.methods.base import SuggestContext
 from sumbo.methods.full import FullModelMethod
-from sumbo.methods.learning import best_seen
 from sumbo.methods.paper import PAPER_FIT
+from sumbo.methods.surrogate import best_seen
 
 
 @dataclass(frozen=True)
@@ -27,5 +27,5 @@ class GPEI(FullModelMethod):
         """The settings of the paper's experiments."""
         return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
 
-    def acquisition(self, gp: AdditiveGP, query: Query) -> Acquisition:
-        return log_expected_improvement(best_seen(gp))
+    def acquisition(self, gp: AdditiveGP, query: SuggestContext) -> Acquisition:
+        return log_expected_improvement(best_seen(gp, query.deadline))

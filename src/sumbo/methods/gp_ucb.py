@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sumbo import acquisition
-from sumbo.gp import AdditiveGP
-from sumbo.methods.base import Query
+from sumbo.acquisition import functions
+from sumbo.gp.additive import AdditiveGP
+from sumbo.methods.base import SuggestContext
 from sumbo.methods.full import FullModelMethod
 from sumbo.methods.paper import PAPER_FIT
 
@@ -30,18 +30,18 @@ class GPUCB(FullModelMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        acquisition.check_beta(self.beta)
-        acquisition.check_delta(self.delta)
+        functions.check_beta(self.beta)
+        functions.check_delta(self.delta)
 
     @classmethod
     def paper(cls) -> "GPUCB":
         """The settings of the paper's experiments."""
         return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
 
-    def acquisition(self, gp: AdditiveGP, query: Query) -> acquisition.Acquisition:
+    def acquisition(self, gp: AdditiveGP, query: SuggestContext) -> functions.Acquisition:
         t = query.taken + 1
         if self.beta == "practical":
-            return acquisition.ucb(acquisition.practical_beta(t, query.D))
+            return functions.ucb(functions.practical_beta(t, query.D))
         if self.beta == "theorem":
-            return acquisition.ucb(acquisition.full_theorem_beta(t, D=query.D, delta=self.delta))
-        return acquisition.ucb(float(self.beta))
+            return functions.ucb(functions.full_theorem_beta(t, D=query.D, delta=self.delta))
+        return functions.ucb(float(self.beta))

@@ -1,6 +1,6 @@
 """The hyperparameters of the paper's experiments, which its methods share."""
 
-from sumbo.fit import FitSettings
+from sumbo.gp.fit import FitSettings
 
 # One bandwidth and one scale for all groups, no priors, noise held fixed.
 PAPER_FIT = FitSettings(

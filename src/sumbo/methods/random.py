@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sumbo.methods.base import Method, Query, Suggestion
+from sumbo.methods.base import Method, SuggestContext, Suggestion
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class Random(Method):
 
     name: ClassVar[str] = "random"
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         return Suggestion(query.uniform(1)[0])

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sumbo._typing import Array
 from sumbo.errors import SettingError, StateError
-from sumbo.kernels import Array
-from sumbo.methods.base import Method, Query, Suggestion, check_count
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
 from sumbo.methods.gp_ei import GPEI
 from sumbo.space import Space
 
@@ -46,13 +46,13 @@ class REMBO(Method):
                 f"dim must be at most {_LARGEST}: the subspace is meant to be small; got {self.dim!r:.20}"
             )
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         A = query.study_rng.standard_normal((query.D, self.dim))
         low = replace(
             query,
             space=Space.from_bounds([(0.0, 1.0)] * self.dim),
             X=self._embedded(query.X, query.notes, A),
-            pending=self._embedded(query.pending, query.pending_notes, A),
+            pending=self._embedded(query.pending, query.pending_metadata, A),
         )
         answer = self.inner.suggest(low)
         x = np.clip(A @ self._scale(answer.point), -1.0, 1.0)
@@ -69,7 +69,8 @@ class REMBO(Method):
         """The subspace's point that was written beside a suggestion; a saved state may have been edited."""
         numbers = note if isinstance(note, list) and len(note) == self.dim else [None]
         if not all(isinstance(z, float | int) and 0.0 <= z <= 1.0 for z in numbers):
-            raise StateError(f"a trial's note: expected {self.dim} numbers in [0, 1], got {note!r:.80}; was it edited?")
+            expected = f"{self.dim} numbers in [0, 1]"
+            raise StateError(f"a trial's metadata: expected {expected}, got {note!r:.80}; was it edited?")
         return np.array(numbers, dtype=float)
 
     def _scale(self, z: Array) -> Array:

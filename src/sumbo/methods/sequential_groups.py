@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sumbo.decomposition import Decomposition
-from sumbo.methods.base import Method, Query, Suggestion, check_count, check_groups
+from sumbo.gp.decomposition import Decomposition
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count, check_groups
 from sumbo.methods.gp_ucb import GPUCB
 from sumbo.space import Space
 
@@ -51,7 +51,7 @@ class SequentialGroups(Method):
     def check(self, space: Space) -> None:
         check_groups(self.groups, space)
 
-    def suggest(self, query: Query) -> Suggestion:
+    def suggest(self, query: SuggestContext) -> Suggestion:
         theta = query.study_rng.random(query.D)
         groups = self._decomposition(query).groups
         each = self.queries_per_group or (max(1, query.budget // len(groups)) if query.budget else 20)
@@ -66,11 +66,11 @@ class SequentialGroups(Method):
         # The model of a group that is done is of no use for the next one.
         return Suggestion(query.space.snap(theta), {"group": j, "inner": answer.state}, answer.cache, j)
 
-    def _restricted(self, query: Query, group: tuple[int, ...], j: int) -> Query:
+    def _restricted(self, query: SuggestContext, group: tuple[int, ...], j: int) -> SuggestContext:
         """What was asked about group j, in its own dimensions."""
         columns = list(group)
         told = np.array([note == j for note in query.notes], dtype=bool)
-        running = np.array([note == j for note in query.pending_notes], dtype=bool)
+        running = np.array([note == j for note in query.pending_metadata], dtype=bool)
         names = [query.space.names[i] for i in columns]
         return replace(
             query,
@@ -81,7 +81,7 @@ class SequentialGroups(Method):
             state=query.state.get("inner", {}) if query.state.get("group") == j else {},
         )
 
-    def _decomposition(self, query: Query) -> Decomposition:
+    def _decomposition(self, query: SuggestContext) -> Decomposition:
         if self.groups is None:
             return Decomposition.random(query.D, self.group_size, query.study_rng)
         return Decomposition(self.groups)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sumbo.kernels import Array
-from sumbo.plot.style import ACCENT, BAND, CLEAR, FULL, GREY, STAR, figure, figures, ticks, title
-from sumbo.views.view import View, Viewed, group_index, view_of
+from sumbo._typing import Array
+from sumbo.insights.analysis import StudyAnalysis, Viewed, group_index, view_of
+from sumbo.plot.style import ACCENT, BAND, CLEAR, FULL, GREY, STAR, figure, figures, log_axis, ticks, title
 
 CURVE, MAP = 49, 25  # points of a curve, and of each side of a map
 _SLICE = 17  # points of a curve with sliders
@@ -43,12 +43,12 @@ def component(study: Viewed, parameters: str | Sequence[str]) -> Any:
     return surface(view, j) if size == 2 else slices(view, j).figure(view)
 
 
-def effect_title(view: View) -> str:
+def effect_title(view: StudyAnalysis) -> str:
     """What the axis of an effect measures."""
     return "effect on the value" if view.units.straight else "effect, standard deviations"
 
 
-def curve(view: View, j: int) -> Any:
+def curve(view: StudyAnalysis, j: int) -> Any:
     """A group of one parameter: mean, a band of two standard deviations, and the data."""
     (i,) = view.model.decomposition.groups[j]
     go = figures()
@@ -73,7 +73,7 @@ def curve(view: View, j: int) -> Any:
     return figure(parts, x=x, y=title(effect_title(view)), height=260, showlegend=False)
 
 
-def surface(view: View, j: int) -> Any:
+def surface(view: StudyAnalysis, j: int) -> Any:
     """A group of two parameters: a map of its mean, with the points evaluated; uncertainty under the pointer."""
     i, k = view.model.decomposition.groups[j]
     go = figures()
@@ -127,7 +127,7 @@ class Slices:
     curves: tuple[tuple[list[Any], Array, Array], ...]
     data: tuple[Array, ...]
 
-    def figure(self, view: View, axis: int = 0) -> Any:
+    def figure(self, view: StudyAnalysis, axis: int = 0) -> Any:
         """The curve along one dimension, the others as in the best trial."""
         go = figures()
         values, mean, std = self.curves[axis]
@@ -140,7 +140,7 @@ class Slices:
         return figure(parts, x=x, y=y, height=260, showlegend=False)
 
 
-def slices(view: View, j: int) -> Slices:
+def slices(view: StudyAnalysis, j: int) -> Slices:
     """A group of three and more parameters, on grids."""
     dims = view.model.decomposition.groups[j]
     count = _STOPS.get(len(dims), 2)
@@ -162,12 +162,12 @@ def slices(view: View, j: int) -> Slices:
     return Slices(j, dims, shown, tuple(curves), tuple(data))
 
 
-def _effect(view: View, j: int, Z: Array) -> tuple[Array, Array]:
+def _effect(view: StudyAnalysis, j: int, Z: Array) -> tuple[Array, Array]:
     mean, std = view.effect(j)(Z)
     return view.units.effect * mean, abs(view.units.effect) * std
 
 
-def _data(view: View, j: int) -> tuple[Any, Array]:
+def _data(view: StudyAnalysis, j: int) -> tuple[Any, Array]:
     """Some observations that have a value, and the effect there with what the model leaves unexplained."""
     some = _some(view)
     X, y = view.model.X[some], view.model.y[some]
@@ -176,28 +176,24 @@ def _data(view: View, j: int) -> tuple[Any, Array]:
     return some, view.units.effect * (view.effect(j)(X[:, group])[0] + left)
 
 
-def _some(view: View) -> Any:
+def _some(view: StudyAnalysis) -> Any:
     """Observations that are drawn: some of those that have a value."""
     known = np.flatnonzero(np.isfinite(view.values))
     return known[np.linspace(0, len(known) - 1, min(len(known), _DOTS)).astype(int)]
 
 
-def _axis(view: View, i: int, values: Sequence[Any]) -> tuple[Array, dict[str, Any]]:
+def _axis(view: StudyAnalysis, i: int, values: Sequence[Any]) -> tuple[Array, dict[str, Any]]:
     """Places of values along an axis, and the axis."""
     assert view.space is not None
     named = title(view.space.names[i])
     if view.is_category(i):
         return np.arange(len(values), dtype=float), named | ticks(values) | {"range": [-0.5, len(values) - 0.5]}
     numbers = np.array(values, dtype=float)
-    if not view.is_log(i):
-        return numbers, named | {"type": "linear"}
-    decades = float(np.log10(numbers[-1] / numbers[0]))
-    # Between powers of ten plotly writes a single digit, unless it is told the format.
-    near, far = {"dtick": "D2", "tickformat": "~g"}, {"dtick": max(1, round(decades / 6)), "exponentformat": "power"}
-    return numbers, named | {"type": "log"} | (far if decades > 2 else near)
+    scale = log_axis(numbers[0], numbers[-1]) if view.is_log(i) else {"type": "linear"}
+    return numbers, named | scale
 
 
-def _place(view: View, i: int, units: Array, values: Sequence[Any], u: Array) -> Array:
+def _place(view: StudyAnalysis, i: int, units: Array, values: Sequence[Any], u: Array) -> Array:
     """Where observations are on the axis whose places u have these values."""
     assert view.space is not None
     if view.is_category(i):  # side by side, or one would hide all others
@@ -223,7 +219,7 @@ def _dots(go: Any, x: Array, y: Array) -> Any:
     return go.Scatter(x=x, y=y, mode="markers", marker={"size": 4, "color": GREY, "opacity": 0.5}, hoverinfo="skip")
 
 
-def _better_to_worse(view: View, least: float, most: float) -> list[list[Any]]:
+def _better_to_worse(view: StudyAnalysis, least: float, most: float) -> list[list[Any]]:
     """Colours that are clear at zero, each side as strong as its own extent allows."""
     low, high = (FULL, _WARM) if view.sign < 0 else (_WARM, FULL)
     zero = -least / (most - least) if least < 0.0 < most else 0.5

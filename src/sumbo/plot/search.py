@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sumbo.plot.style import ACCENT, FAINT, GREY, WARM, figure, figures, label, number, title
-from sumbo.views.view import Row, View, Viewed, view_of
+from sumbo.insights.analysis import Row, StudyAnalysis, Viewed, view_of
+from sumbo.plot.style import ACCENT, FAINT, GREY, WARM, figure, figures, label, log_axis, number, title, trial_axis
 
 _NAMED = 8  # parameters in the text under the pointer
 _MOST = 4000  # trials drawn; of more, the best and some spread evenly
@@ -42,7 +42,7 @@ def trials(study: Viewed) -> Any:
         parts.append(_dots(go, running, np.full(len(running), bottom), "running or waiting", GREY, "circle-open", 1.0))
     room = 0.04 * (ends[1] - ends[0])
     y = title(f"value to {view.direction}") | {"range": [ends[0] - room, ends[1] + room]}
-    return figure(parts, x=title("trial"), y=y, showlegend=True)
+    return figure(parts, x=trial_axis([row.number for row in view.rows]), y=y, showlegend=True)
 
 
 def compare(studies: Sequence[Viewed]) -> Any:
@@ -53,32 +53,35 @@ def compare(studies: Sequence[Viewed]) -> Any:
         _best_line(go, view, label(view.name, 40), dash=_LINES[k % len(_LINES)], colour=ACCENT if k % 2 == 0 else WARM)
         for k, view in enumerate(views)
     ]
-    return figure(lines, x=title("trial"), y=title("best value so far"), showlegend=True)
+    numbers = [row.number for view in views for row in view.rows]
+    return figure(lines, x=trial_axis(numbers), y=title("best value so far"), showlegend=True)
 
 
 def times(study: Viewed) -> Any:
     """Seconds in the objective and in the optimiser, trial by trial; zero time is not drawn."""
     go, view = figures(), view_of(study)
-    parts = []
+    parts, numbers, drawn = [], list[int](), list[float]()
     for name, colour, seconds in (
         ("objective", GREY, [(row.number, row.seconds) for row in view.rows]),
-        ("optimiser", ACCENT, [(row.number, row.thinking) for row in view.rows]),
+        ("optimiser", ACCENT, [(row.number, row.suggest_seconds) for row in view.rows]),
     ):
         known = [(n, s) for n, s in seconds if s is not None and s > 0.0]
         if known:
             x, y = zip(*known, strict=True)
+            numbers += x
+            drawn += y
             marker = {"size": 5, "color": colour, "opacity": 0.7}
             parts.append(go.Scatter(x=np.array(x), y=np.array(y), mode="markers", name=name, marker=marker))
     return figure(
         parts,
-        x=title("trial"),
-        y=title("seconds") | {"type": "log", "dtick": 1, "exponentformat": "power"},
+        x=trial_axis(numbers),
+        y=title("seconds") | log_axis(min(drawn, default=1.0), max(drawn, default=1.0)),
         height=280,
         showlegend=True,
     )
 
 
-def best_so_far(view: View) -> tuple[list[int], list[float]]:
+def best_so_far(view: StudyAnalysis) -> tuple[list[int], list[float]]:
     """Trial numbers at which the best value changed, and the values; the last trial too, where the line ends."""
     numbers: list[int] = []
     values: list[float] = []
@@ -93,7 +96,7 @@ def best_so_far(view: View) -> tuple[list[int], list[float]]:
     return numbers, values
 
 
-def _best_line(go: Any, view: View, name: str, dash: str = "solid", colour: str = ACCENT) -> Any:
+def _best_line(go: Any, view: StudyAnalysis, name: str, dash: str = "solid", colour: str = ACCENT) -> Any:
     numbers, values = best_so_far(view)
     return go.Scatter(
         x=np.array(numbers),

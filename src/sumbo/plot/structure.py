@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from sumbo.explain import Importance
-from sumbo.kernels import Array
-from sumbo.plot.style import ACCENT, CLEAR, FULL, GREY, figure, figures, group_name, label, ticks, title
-from sumbo.views.view import View, Viewed, view_of
+from sumbo._typing import Array
+from sumbo.insights.analysis import StudyAnalysis, Viewed, view_of
+from sumbo.insights.tables import Importance
+from sumbo.plot.style import ACCENT, CLEAR, GREY, figure, figures, group_name, label, ticks, title
 
 SHOWN = 30  # parameters in a matrix or graph
 _EDGE = 0.1  # probability from which a pair is drawn
@@ -17,12 +17,15 @@ ALL = 20  # parameters up to which a graph shows those without partners too
 _WRITTEN = 12  # parameters up to which a matrix has numbers in it
 _SHORT = 14  # characters of a name beside a matrix
 _HEIGHT = 440
+_NUMBERED = 20  # lines of a graph that all have their number; of more, those that are likely
+_SURE = "rgba(54,116,207,1)"  # white and black can both be read on it, and either on all paler cells of its own page
 
 
 def interaction_matrix(study: Viewed) -> Any:
     """The probability of every pair to interact; of more than 30 parameters, some."""
     go, view = figures(), view_of(study)
     names, together = pairs(view)
+    written = len(names) <= _WRITTEN
     text = [
         [f"{label(a, 40)} and {label(b, 40)}: {p:.2f}" if a != b else "" for b, p in zip(names, row, strict=True)]
         for a, row in zip(names, together, strict=True)
@@ -31,7 +34,7 @@ def interaction_matrix(study: Viewed) -> Any:
         z=np.where(np.eye(len(names), dtype=bool), np.nan, together),
         zmin=0.0,
         zmax=1.0,
-        colorscale=[[0.0, CLEAR], [1.0, FULL]],
+        colorscale=[[0.0, CLEAR], [1.0, _SURE]],
         hovertext=text,
         hoverinfo="text",
         xgap=1,
@@ -40,14 +43,16 @@ def interaction_matrix(study: Viewed) -> Any:
             [f"{p:.2f}" if a != b and p >= 0.005 else "" for b, p in zip(names, row, strict=True)]
             for a, row in zip(names, together, strict=True)
         ],
-        texttemplate="%{text}" if len(names) <= _WRITTEN else None,
-        textfont={"size": 11},
+        texttemplate="%{text}" if written else None,
+        textfont={"size": 11, "color": "black"},
         showscale=False,
     )
     axis = ticks(names, _SHORT) | {"showgrid": False}
     edges = {"showline": True, "mirror": True}
     x, y = axis | edges | {"tickangle": -60}, axis | edges | {"autorange": "reversed"}
-    return figure([heat], x=x, y=y, height=_HEIGHT if len(names) <= 25 else 560)
+    # Numbers are black on white wherever the figure is shown; the report's page has both follow its theme.
+    paper = {"plot_bgcolor": "white"} if written else {}
+    return figure([heat], x=x, y=y, height=_HEIGHT if len(names) <= 25 else 560, **paper)
 
 
 def interaction_graph(study: Viewed) -> Any:
@@ -69,12 +74,13 @@ def interaction_graph(study: Viewed) -> Any:
     parts = [
         _edge(go, at[i], at[k], p, f"{label(names[i], 40)} and {label(names[k], 40)}: {p:.2f}") for i, k, p in edges
     ]
-    parts += [_edge_texts(go, at, edges), _nodes(go, at, order, names, set(linked))]
+    written = edges if len(edges) <= _NUMBERED else [edge for edge in edges if edge[2] >= 0.5]
+    parts += [_edge_texts(go, at, written), _nodes(go, at, order, names, set(linked))]
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
     return figure(parts, x=hidden, y=hidden | {"range": [-1.3, 1.3]}, height=_HEIGHT, showlegend=False)
 
 
-def pairs(view: View) -> tuple[list[str], Array]:
+def pairs(view: StudyAnalysis) -> tuple[list[str], Array]:
     """The parameters shown and their probabilities of interacting, (m, m), those with likely partners first kept."""
     assert view.space is not None
     looked_at = {name for row in view.interactions for name in (row.first, row.second)}

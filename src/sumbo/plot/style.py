@@ -101,6 +101,20 @@ def figure(traces: Sequence[Any], *, x: dict[str, Any], y: dict[str, Any], heigh
     )
 
 
+def log_axis(low: float, high: float) -> dict[str, Any]:
+    """A logarithmic axis for values from low to high, both above zero: ticks that can be read alone."""
+    decades = float(np.log10(high / low))
+    if decades > 2.0:
+        return {"type": "log", "dtick": max(1, round(decades / 6)), "exponentformat": "power"}
+    # Between powers of ten plotly writes a single digit, unless it is told the format.
+    return {"type": "log", "tickformat": "~g"} | ({"dtick": "D2"} if decades > 0.7 else {})
+
+
+def trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
+    """An axis of trials: where there are few, no halves between them."""
+    return title("trial") | ({"dtick": 1} if max(numbers, default=0) - min(numbers, default=0) < 6 else {})
+
+
 def title(text: object) -> dict[str, Any]:
     """An axis title."""
     return {"title": {"text": label(text, 60), "standoff": 8, "font": {"size": 13}}}

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from sumbo.plot.style import ACCENT, FAINT, GREY, WARM, figure, figures, title
-from sumbo.views.view import Viewed, view_of
+from sumbo.insights.analysis import Viewed, view_of
+from sumbo.plot.style import ACCENT, FAINT, GREY, WARM, figure, figures, log_axis, title
 
 _BARS = 300  # points up to which each shows its interval
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
@@ -82,11 +82,12 @@ def hyperparameters(study: Viewed) -> Any:
         for name, (values, colour, dash) in series.items()
         if None not in values
     ]
-    x = title("values seen") | {"type": "log", "dtick": "D2", "tickformat": "~g"}
+    drawn = np.concatenate([line.y[line.y > 0.0] for line in lines])
+    x = title("values seen") | log_axis(n[0], n[-1])
     return figure(
         lines,
         x=x,
-        y=title("on the model's scale") | {"type": "log", "dtick": 1, "exponentformat": "power"},
+        y=title("on the model's scale") | log_axis(drawn.min(), drawn.max()),
         height=300,
         showlegend=True,
     )

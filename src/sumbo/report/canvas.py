@@ -32,7 +32,10 @@ class Canvas:
         chart = tag(
             "div", waiting, class_="chart", role="img", aria_label=alt, data_figure=number, style=f"height:{height}px"
         )
-        behind = None if data is None else tag("details", tag("summary", "Numbers of this figure"), data)
+        behind = None
+        if data is not None:  # all text in it is escaped, so this counts its rows
+            summary = tag("summary", "Numbers of this figure", data_rows=data.count("<tr>") - 1)
+            behind = tag("details", summary, data)
         return tag("figure", chart, tag("figcaption", caption), behind, class_="wide" if wide else None)
 
     def sliding(self, figure: Markup, names: Sequence[str], slider: dict[str, Any]) -> Markup:

@@ -7,12 +7,12 @@ import numpy as np
 
 from sumbo import plot
 from sumbo.errors import NotFittedError
-from sumbo.explain import Importances
+from sumbo.insights.analysis import StudyAnalysis
+from sumbo.insights.tables import Importances
 from sumbo.plot import components, structure
-from sumbo.plot.style import group_name, label, number
+from sumbo.plot.style import group_name, number, plain
 from sumbo.report.canvas import Canvas
 from sumbo.report.markup import Markup, joined, table, tag
-from sumbo.views.view import View
 
 _DRAWN = 12  # groups whose function is drawn
 _FEWER_WITH = 100  # parameters, from which fewer are
@@ -20,13 +20,14 @@ _LEAST = 0.002  # share of variance below which a group is not drawn
 _PAIRS = 30  # rows of the table of pairs
 _NAMED = 60  # parameters named as not mattering
 _SLICE = "A slice: choose what to vary; the others are where their sliders stand, at first near the best trial."
+_ALT = "Curve of the effect of {}; sliders change these."
 _CELLS = 7  # numbers of a curve, or of a side of a map, in a table
 
 
-def structure_of(view: View, canvas: Canvas) -> Markup:
+def structure_of(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """What interacts with what, and how much each matters."""
-    if view.silence is not None:
-        return tag("p", view.silence)
+    if view.unavailable_reason is not None:
+        return tag("p", view.unavailable_reason)
     try:
         importance = view.importance
     except NotFittedError as error:
@@ -35,10 +36,10 @@ def structure_of(view: View, canvas: Canvas) -> Markup:
     return joined([_borrowed(view), _interactions(view, canvas), _shares(view, canvas, importance)])
 
 
-def components_of(view: View, canvas: Canvas) -> Markup:
+def components_of(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """The function of each group that matters."""
     try:
-        importance = view.importance if view.silence is None else None
+        importance = view.importance if view.unavailable_reason is None else None
     except NotFittedError:
         importance = None
     if importance is None:
@@ -64,7 +65,7 @@ def components_of(view: View, canvas: Canvas) -> Markup:
     return joined([tag("p", intro, class_="note"), tag("div", *parts, class_="pair")])
 
 
-def _borrowed(view: View) -> Markup | None:
+def _borrowed(view: StudyAnalysis) -> Markup | None:
     assert view.query is not None
     texts = []
     if view.borrowed:
@@ -74,7 +75,7 @@ def _borrowed(view: View) -> Markup | None:
     return tag("p", " ".join(texts), class_="note") if texts else None
 
 
-def _interactions(view: View, canvas: Canvas) -> Markup:
+def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
     assert view.space is not None
     D = view.space.dim
     if D < 2:
@@ -91,8 +92,8 @@ def _interactions(view: View, canvas: Canvas) -> Markup:
     graph = canvas.figure(
         plot.interaction_graph(view),
         f"Graph of parameters that interact. {summary}",
-        "A line joins two parameters whose effects depend on each other, with the probability that they do; "
-        f"{left}.{some}",
+        "A line joins two parameters whose effects depend on each other, with the probability that they do (of "
+        f"many lines, only likely ones have it written); {left}.{some}",
         numbers,
         wide=False,
     )
@@ -105,7 +106,7 @@ def _interactions(view: View, canvas: Canvas) -> Markup:
     return joined([tag("p", summary, class_="lead"), tag("div", graph, matrix, class_="pair")])
 
 
-def _shares(view: View, canvas: Canvas, importance: Importances) -> Markup:
+def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Markup:
     singles = [(row.parameters[0], round(row.share, 4), round(row.std, 4)) for row in importance.parameters]
     groups = [(group_name(row.parameters), round(row.share, 4), round(row.std, 4)) for row in importance.groups]
     rest = ("all together", round(importance.all_together.share, 4), round(importance.all_together.std, 4))
@@ -138,7 +139,7 @@ def _names(names: Sequence[str]) -> Markup:
     return joined([shown, f" and {more} more." if more > 0 else "."])
 
 
-def _by_share(view: View, importance: Importances) -> list[tuple[int, float]]:
+def _by_share(view: StudyAnalysis, importance: Importances) -> list[tuple[int, float]]:
     """The model's groups with their shares, the largest first."""
     assert view.space is not None
     share = {row.parameters: row.share for row in importance.groups}
@@ -146,7 +147,7 @@ def _by_share(view: View, importance: Importances) -> list[tuple[int, float]]:
     return sorted(((j, share[names]) for j, names in enumerate(groups)), key=lambda pair: -pair[1])
 
 
-def _component(view: View, canvas: Canvas, j: int, share: float) -> Markup:
+def _component(view: StudyAnalysis, canvas: Canvas, j: int, share: float) -> Markup:
     assert view.space is not None
     names = [view.space.names[i] for i in view.model.decomposition.groups[j]]
     heading = group_name(names)
@@ -172,13 +173,19 @@ def _extent(values: Any) -> str:
     return f"from {number(float(values.min()))} to {number(float(values.max()))}"
 
 
-def _curve_table(view: View, heading: str, i: int, mean: Any, values: Sequence[Any]) -> Markup:
-    some = range(len(values)) if view.is_category(i) else np.linspace(0, len(values) - 1, _CELLS).astype(int)
-    rows = [(number(values[k]), float(f"{mean[k]:.4g}")) for k in some]
+def _curve_table(view: StudyAnalysis, heading: str, i: int, mean: Any, values: Sequence[Any]) -> Markup:
+    rows = [(number(values[k]), float(f"{mean[k]:.4g}")) for k in _cells(view, i, values)]
     return table(f"Effect of {heading}", ("value", "effect"), rows)
 
 
-def _map_table(view: View, j: int, heading: str, mean: Any) -> Markup:
+def _cells(view: StudyAnalysis, i: int, values: Sequence[Any]) -> list[int]:
+    """Which points of a curve its table has."""
+    if view.is_category(i):
+        return list(range(len(values)))
+    return np.unique(np.linspace(0, len(values) - 1, _CELLS).astype(int)).tolist()
+
+
+def _map_table(view: StudyAnalysis, j: int, heading: str, mean: Any) -> Markup:
     i, k = view.model.decomposition.groups[j]
     (xs, ys) = (view.axis(d, size)[1] for d, size in ((i, components.MAP), (k, components.MAP)))
     across, down = (np.unique(np.linspace(0, len(v) - 1, _CELLS).astype(int)) for v in (xs, ys))
@@ -188,39 +195,38 @@ def _map_table(view: View, j: int, heading: str, mean: Any) -> Markup:
     return table(f"Effect of {heading}", (corner, *(number(xs[a]) for a in across)), rows)
 
 
-def _slices(view: View, canvas: Canvas, j: int, names: Sequence[str], share: float) -> Markup:
+def _slices(view: StudyAnalysis, canvas: Canvas, j: int, names: Sequence[str], share: float) -> Markup:
     found = components.slices(view, j)
     heading = group_name(names)
     figure = found.figure(view)
     at = tuple(start for _, start in found.stops[1:])
     values, mean, _ = found.curves[0]
     where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], found.stops[1:], strict=True))
+    setting = f"{names[0]} for {where}"
     place = canvas.figure(
         figure,
-        f"Curve of the effect of {names[0]} for {where}; sliders change these.",
+        _ALT.format(setting),
         joined([tag("strong", heading), f": {share:.1%} of the variance. {_SLICE}"]),
-        _curve_table(view, f"{names[0]}, for {where}", found.dims[0], mean[at], values),
+        _curve_table(view, setting, found.dims[0], mean[at], values),
         wide=False,
     )
     slider = {
+        "alt": _ALT,
+        "names": [plain(name) for name in names],
         "stops": [([number(v) for v in stops], start) for stops, start in found.stops],
         "axes": [_axis(view, found, k) for k in range(len(names))],
     }
     return canvas.sliding(place, names, slider)
 
 
-def _axis(view: View, found: components.Slices, k: int) -> dict[str, Any]:
+def _axis(view: StudyAnalysis, found: components.Slices, k: int) -> dict[str, Any]:
     """The curves along one parameter, for the script."""
-    assert view.space is not None
     figure = found.figure(view, k)
-    _, mean, std = found.curves[k]
-    kept = ("type", "tickmode", "ticktext", "tickvals", "range", "dtick", "exponentformat")
-    layout = {key: figure.layout.xaxis[key] for key in kept}
-    layout = {key: list(value) if isinstance(value, tuple) else value for key, value in layout.items()}
+    values, mean, std = found.curves[k]
     return {
         "x": np.asarray(figure.data[-1].x, dtype=float).tolist(),
-        "xaxis": layout | {"title": {"text": label(view.space.names[found.dims[k]], 60)}},
-        "shape": list(mean.shape),
+        "xaxis": figure.layout.xaxis.to_plotly_json(),
+        "cells": [(n, number(values[n])) for n in _cells(view, found.dims[k], values)],
         "mean": _digits(mean),
         "std": _digits(std),
         "range": list(figure.layout.yaxis.range),

@@ -37,21 +37,21 @@ def joined(parts: Iterable[object]) -> Markup:
 
 def preformatted(text: str) -> Markup:
     """Lines that stay lines."""
-    return tag(
-        "pre", tag("code", joined([Markup("\n" if k else "") + escaped(x) for k, x in enumerate(text.split("\n"))]))
-    )
+    return tag("pre", tag("code", Markup("\n".join(escaped(line) for line in text.split("\n")))))
 
 
 def table(
     caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], *, hidden_caption: bool = False
 ) -> Markup:
     """A table whose first column names the rows; numbers to the right."""
-    body = []
+    body, rows = [], list(rows)
     for row in rows:
         cells = [tag("th", _cell(row[0]), scope="row")]
         cells += [tag("td", _cell(cell), class_="n" if _is_number(cell) else None) for cell in row[1:]]
         body.append(tag("tr", *cells))
-    header = tag("thead", tag("tr", *(tag("th", text, scope="col") for text in head)))
+    right = ["n" if k and any(_is_number(row[k]) for row in rows) else None for k in range(len(head))]
+    names = (tag("th", text, scope="col", class_=side) for text, side in zip(head, right, strict=True))
+    header = tag("thead", tag("tr", *names))
     shown = tag("caption", caption, class_="quiet" if hidden_caption else None)
     inner = tag("table", shown, header, tag("tbody", *body))
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)

@@ -5,6 +5,7 @@
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const say = (text) => (document.getElementById("status").textContent = text);
   const charts = [];
+  const PAPER = 640; // pixels: figures are drawn so wide for paper, where they shrink further if they must
   const store = {
     get(area, key) {
       try {
@@ -36,6 +37,14 @@
     };
   }
 
+  function paint(chart, layout = {}) {
+    const dark = getComputedStyle(root).colorScheme === "dark";
+    const numbers = chart.data.flatMap((trace, k) => (trace.texttemplate ? [k] : []));
+    if (!numbers.length) return Plotly.relayout(chart, { ...inks(), ...layout });
+    const paper = { plot_bgcolor: "rgba(0,0,0,0)" };
+    return Plotly.update(chart, { "textfont.color": dark ? "white" : "black" }, { ...inks(), ...paper, ...layout }, numbers);
+  }
+
   const config = {
     responsive: true,
     displaylogo: false,
@@ -60,25 +69,31 @@
       const figure = figures[Number(place.dataset.figure)];
       place.replaceChildren();
       await Plotly.newPlot(place, figure.data, figure.layout, config);
-      await Plotly.relayout(place, inks());
+      await paint(place);
       charts[Number(place.dataset.figure)] = place;
     }
   }
 
-  function recolour() {
-    for (const chart of charts) if (chart) Plotly.relayout(chart, inks());
+  function recolour(layout) {
+    for (const chart of charts) if (chart) paint(chart, layout);
   }
 
   // --- slices: what is varied, and where the other parameters stand ---
 
   function slice(slider, number) {
     const along = Number(document.querySelector(`[data-along="${number}"]`).value);
-    const knobs = [...document.querySelectorAll(`[data-slider="${number}"]`)];
-    knobs.forEach((knob, k) => (knob.parentElement.hidden = k === along));
     const axis = slider.axes[along];
+    const others = [];
     let start = 0;
-    knobs.forEach((knob, k) => {
-      if (k !== along) start = start * slider.stops[k][0].length + Number(knob.value);
+    document.querySelectorAll(`[data-slider="${number}"]`).forEach((knob, k) => {
+      const texts = slider.stops[k][0];
+      const text = texts[Number(knob.value)];
+      knob.setAttribute("aria-valuetext", text);
+      knob.parentElement.querySelector("output").textContent = text;
+      knob.parentElement.hidden = k === along;
+      if (k === along) return;
+      start = start * texts.length + Number(knob.value);
+      others.push(`${slider.names[k]} = ${text}`);
     });
     const points = axis.x.length;
     const mean = axis.mean.slice(start * points, (start + 1) * points);
@@ -87,26 +102,38 @@
     const lower = mean.map((m, i) => m - 2 * std[i]);
     const upper = mean.map((m, i) => m + 2 * std[i]);
     const layout = { ...chart.layout, yaxis: { ...chart.layout.yaxis, range: axis.range.slice() } };
-    const { title, ...rest } = chart.layout.xaxis;
-    for (const key of [...Object.keys(axis.xaxis), "autorange"]) delete rest[key];
-    layout.xaxis = { ...rest, ...JSON.parse(JSON.stringify(axis.xaxis)) };
-    for (const [key, value] of Object.entries(layout.xaxis)) if (value === null) delete layout.xaxis[key];
+    layout.xaxis = structuredClone(axis.xaxis);
     const lines = [lower, upper, mean].map((y, i) => ({ ...chart.data[i + 1], x: axis.x, y }));
     const rug = { ...chart.data[0], x: axis.data, y: axis.data.map(() => axis.floor) };
-    const data = [rug, ...lines];
-    return Plotly.react(chart, data, layout, config);
+    describe(chart, slider.alt, `${slider.names[along]} for ${others.join(", ")}`, axis.cells, mean);
+    return Plotly.react(chart, [rug, ...lines], layout, config);
+  }
+
+  // What the figure shows, in words and in the table behind it.
+  function describe(chart, alt, setting, cells, mean) {
+    chart.setAttribute("aria-label", alt.replace("{}", () => setting));
+    const behind = chart.closest("figure").querySelector(".scroll");
+    behind.setAttribute("aria-label", `Effect of ${setting}`);
+    behind.querySelector("caption").textContent = `Effect of ${setting}`;
+    const rows = cells.map(([i, value]) => {
+      const row = document.createElement("tr");
+      const head = row.appendChild(document.createElement("th"));
+      head.scope = "row";
+      head.textContent = value;
+      const cell = row.appendChild(document.createElement("td"));
+      cell.className = "n";
+      cell.textContent = mean[i];
+      return row;
+    });
+    behind.querySelector("tbody").replaceChildren(...rows);
   }
 
   function slices() {
     const sliders = read("sliders");
+    sliders.forEach(slice); // a browser that reloads leaves sliders where they stood
     document.addEventListener("input", (event) => {
-      const knob = event.target.closest("[data-slider]");
-      if (knob) {
-        const text = sliders[Number(knob.dataset.slider)].stops[Number(knob.dataset.k)][0][Number(knob.value)];
-        knob.setAttribute("aria-valuetext", text);
-        knob.parentElement.querySelector("output").textContent = text;
-      }
-      const changed = knob ? knob.dataset.slider : event.target.dataset && event.target.dataset.along;
+      const { slider, along } = event.target.dataset;
+      const changed = slider ?? along;
       if (changed !== undefined) slice(sliders[Number(changed)], Number(changed));
     });
   }
@@ -126,17 +153,21 @@
       recolour();
     });
     show();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => recolour());
     let before = null;
     addEventListener("beforeprint", () => {
       before = root.dataset.theme || null;
       root.dataset.theme = "light";
-      recolour();
+      recolour({ width: PAPER });
+      for (const svg of document.querySelectorAll(".main-svg")) {
+        svg.setAttribute("viewBox", `0 0 ${PAPER} ${svg.getAttribute("height")}`);
+      }
     });
     addEventListener("afterprint", () => {
       if (before === null) delete root.dataset.theme;
       else root.dataset.theme = before;
-      recolour();
+      for (const svg of document.querySelectorAll(".main-svg")) svg.removeAttribute("viewBox");
+      recolour({ width: null, autosize: true });
     });
   }
 

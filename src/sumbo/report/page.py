@@ -8,7 +8,6 @@ import base64
 import gzip
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,18 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from sumbo import plot
+from sumbo._files import write_whole
 from sumbo.errors import NotFittedError, SettingError
+from sumbo.insights.analysis import StudyAnalysis, Viewed, view_of
 from sumbo.plot.style import figures, plain
 from sumbo.report.canvas import Canvas
 from sumbo.report.learned import components_of, structure_of
 from sumbo.report.markup import Markup, joined, json_text, script_safe, table, tag
 from sumbo.report.searching import best, search
 from sumbo.report.trusting import time_spent, trust
-from sumbo.views.view import View, Viewed, view_of
 
 REFRESH = 10  # seconds after which a page that is being watched looks again
 
-Section = Callable[[View, Canvas], Markup]
+Section = Callable[[StudyAnalysis, Canvas], Markup]
 _SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("search", "The search", search),
     ("best", "Best parameters", lambda view, canvas: best(view)),
@@ -45,6 +45,7 @@ def write(
     studies: Viewed | Sequence[Viewed],
     path: str | os.PathLike[str],
     *,
+    title: str | None = None,
     watching: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
@@ -53,6 +54,7 @@ def write(
     Args:
         studies: one or several.
         path: an HTML file.
+        title: the page's heading; else the study's name.
         watching: the page looks again by itself.
         say: told what is being done.
 
@@ -66,30 +68,23 @@ def write(
     figures()
     given = studies if isinstance(studies, Sequence) else [studies]
     # A view that comes as one may know much already.
-    views = [study if isinstance(study, View) else replace(view_of(study), say=say) for study in given]
-    text = page(views, watching=watching)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    views = [study if isinstance(study, StudyAnalysis) else replace(view_of(study), say=say) for study in given]
+    text = page(views, title=title, watching=watching)
     try:
-        with beside.open("x", encoding="utf-8") as file:  # as private as the umask asks for
-            file.write(text)
-        if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
+        write_whole(target, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
         raise SettingError(
             f"{target}: cannot be written: {error.strerror or error}; choose another path, or make room"
         ) from None
     return target
 
 
-def page(views: Sequence[View], *, watching: bool = False) -> str:
+def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: bool = False) -> str:
     """The page as text."""
     if not views:
         raise SettingError("a report needs at least one study, and got none; give one")
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
-    title = views[0].name if len(views) == 1 else f"{len(views)} studies"
+    title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
     main = [_alone(views[0], canvas)] if len(views) == 1 else _several(views, canvas)
     shown = [view for view in views if view.rows]
     head = _head(title, nonce)
@@ -124,7 +119,7 @@ def _head(title: str, nonce: str) -> Markup:
     )
 
 
-def _header(title: str, views: Sequence[View]) -> Markup:
+def _header(title: str, views: Sequence[StudyAnalysis]) -> Markup:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     first = views[0]
     about = f"{first.direction} · {len(first.rows)} trials · method {first.method}" if len(views) == 1 else "compared"
@@ -163,11 +158,11 @@ def _asset(name: str) -> str:
 # --- the parts ---------------------------------------------------------------------------------------------
 
 
-def _alone(view: View, canvas: Canvas) -> Markup:
+def _alone(view: StudyAnalysis, canvas: Canvas) -> Markup:
     return joined([_contents([("", view)]), _tiles(view), _notes(view), *_sections(view, canvas, "", "h2")])
 
 
-def _several(views: Sequence[View], canvas: Canvas) -> list[Markup]:
+def _several(views: Sequence[StudyAnalysis], canvas: Canvas) -> list[Markup]:
     named = [(f"s{k + 1}-", view) for k, view in enumerate(views)]
     parts = [_contents(named), _comparison(views, canvas)]
     for prefix, view in named:
@@ -177,7 +172,7 @@ def _several(views: Sequence[View], canvas: Canvas) -> list[Markup]:
     return parts
 
 
-def _sections(view: View, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
+def _sections(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
     return [
         tag(
             "section",
@@ -189,7 +184,7 @@ def _sections(view: View, canvas: Canvas, prefix: str, level: str) -> list[Marku
     ]
 
 
-def _contents(named: Sequence[tuple[str, View]]) -> Markup:
+def _contents(named: Sequence[tuple[str, StudyAnalysis]]) -> Markup:
     if len(named) == 1:
         links = [tag("li", tag("a", heading, href=f"#{key}")) for key, heading, _ in _SECTIONS]
     else:
@@ -198,7 +193,7 @@ def _contents(named: Sequence[tuple[str, View]]) -> Markup:
     return tag("nav", tag("ul", *links), aria_label="On this page")
 
 
-def _tiles(view: View) -> Markup:
+def _tiles(view: StudyAnalysis) -> Markup:
     """The few numbers that a reader looks for first."""
     top = view.best
     failed, open_ = len(view.in_state("failed")), len(view.in_state("running")) + len(view.in_state("waiting"))
@@ -209,17 +204,17 @@ def _tiles(view: View) -> Markup:
         ("running or waiting", f"{open_}"),
         ("parameters", f"{view.space.dim if view.space else 0}"),
     ]
-    if view.silence is None:
+    if view.unavailable_reason is None:
         with suppress(NotFittedError):
             tiles.append(("sum over groups", f"{1 - view.importance.all_together.share:.0%}"))
     return tag("dl", *(tag("div", tag("dt", term), tag("dd", text)) for term, text in tiles), class_="tiles")
 
 
-def _notes(view: View) -> Markup | None:
+def _notes(view: StudyAnalysis) -> Markup | None:
     return tag("div", *(tag("p", note, class_="note") for note in view.notes)) if view.notes else None
 
 
-def _comparison(views: Sequence[View], canvas: Canvas) -> Markup:
+def _comparison(views: Sequence[StudyAnalysis], canvas: Canvas) -> Markup:
     rows = []
     for view in views:
         top = view.best

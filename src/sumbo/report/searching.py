@@ -6,15 +6,15 @@ from collections import Counter
 from typing import Any
 
 from sumbo import plot
+from sumbo.insights.analysis import Row, StudyAnalysis
 from sumbo.plot.style import number
 from sumbo.report.canvas import Canvas
 from sumbo.report.markup import Markup, joined, preformatted, table, tag
-from sumbo.views.view import Row, View
 
 _TRIALS = 2000  # rows of the table of trials
 
 
-def search(view: View, canvas: Canvas) -> Markup:
+def search(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """What was tried and what came of it."""
     if not view.rows:
         return tag("p", "There are no trials yet.")
@@ -31,7 +31,7 @@ def search(view: View, canvas: Canvas) -> Markup:
     return joined([figure, _failures(view)])
 
 
-def best(view: View) -> Markup:
+def best(view: StudyAnalysis) -> Markup:
     """The best parameters: to read, and to copy as JSON and as code."""
     row = view.best
     if row is None:
@@ -62,7 +62,7 @@ def _native(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
-def _range(view: View, name: str) -> str:
+def _range(view: StudyAnalysis, name: str) -> str:
     """Where a parameter may be, in the user's words."""
     if view.space is None or name not in view.space.names:
         return "not modelled"
@@ -74,7 +74,7 @@ def _range(view: View, name: str) -> str:
     return f"{number(values[0])} to {number(values[-1])}" + (", log" if view.is_log(i) else "")
 
 
-def _trials(view: View) -> Markup:
+def _trials(view: StudyAnalysis) -> Markup:
     rows = list(view.rows)
     caption = f"All {len(rows)} trials"
     if len(rows) > _TRIALS:
@@ -89,7 +89,7 @@ def _line(row: Row) -> tuple[object, ...]:
     return row.number, row.state, row.value, seconds, row.reason
 
 
-def _failures(view: View) -> Markup | None:
+def _failures(view: StudyAnalysis) -> Markup | None:
     reasons = Counter(row.reason or "no reason on record" for row in view.in_state("failed"))
     if not reasons:
         return None

@@ -4,41 +4,41 @@ import numpy as np
 
 from sumbo import plot
 from sumbo.errors import NotFittedError
+from sumbo.insights.analysis import StudyAnalysis
 from sumbo.plot.style import number
 from sumbo.plot.trust import LEVELS
 from sumbo.report.canvas import Canvas
 from sumbo.report.markup import Markup, joined, table, tag
-from sumbo.views.view import View
 
 _SURPRISES = 10  # trials that the model understands least
 
 
-def trust(view: View, canvas: Canvas) -> Markup:
+def trust(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """How far to believe the rest of the page."""
-    if view.silence is not None:
-        return tag("p", view.silence)
+    if view.unavailable_reason is not None:
+        return tag("p", view.unavailable_reason)
     return joined([_verdict(view), _predictions(view, canvas), _over_time(view, canvas)])
 
 
-def time_spent(view: View, canvas: Canvas) -> Markup:
+def time_spent(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """Where the time went."""
     objective = [row.seconds for row in view.rows if row.seconds is not None]
-    thinking = [row.thinking for row in view.rows if row.thinking is not None]
-    if not objective and not thinking:
+    suggest_seconds = [row.suggest_seconds for row in view.rows if row.suggest_seconds is not None]
+    if not objective and not suggest_seconds:
         return tag("p", "No times are on record.")
     rows = [
         (name, len(seconds), *(round(f(seconds), 3) for f in (np.sum, np.median, np.max)))
-        for name, seconds in (("objective", objective), ("optimiser", thinking))
+        for name, seconds in (("objective", objective), ("optimiser", suggest_seconds))
         if seconds
     ]
     numbers = table("Seconds", ("spent in", "trials", "in all", "median", "most"), rows)
-    missing = "" if thinking else " How long the suggestions took is not on record."
+    missing = "" if suggest_seconds else " How long the suggestions took is not on record."
     words = "; ".join(f"{name} {number(float(total))} s in all" for name, _, total, *_ in rows)
     caption = f"Seconds of each trial, on a logarithmic scale: {words}.{missing}"
     return canvas.figure(plot.times(view), f"Seconds spent in each trial. {words}.", caption, numbers)
 
 
-def _verdict(view: View) -> Markup:
+def _verdict(view: StudyAnalysis) -> Markup:
     """The short answer, in words."""
     found, noise = view.left_out, view.model.noise_variance**0.5
     error = found.y - found.mean
@@ -59,7 +59,7 @@ def _verdict(view: View) -> Markup:
     return tag("dl", *(tag("div", item) for item in words), class_="facts")
 
 
-def _additive(view: View) -> str:
+def _additive(view: StudyAnalysis) -> str:
     try:
         rest = view.importance.all_together
     except NotFittedError:
@@ -67,7 +67,7 @@ def _additive(view: View) -> str:
     return f"{1 - rest.share:.0%} of the variance is a sum over the groups; {rest.share:.0%} ± {rest.std:.0%} is not"
 
 
-def _predictions(view: View, canvas: Canvas) -> Markup:
+def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
     found, units = view.left_out, view.units
     assert view.query is not None
     predicted, observed = units.values(found.mean), view.values[found.index]
@@ -83,7 +83,7 @@ def _predictions(view: View, canvas: Canvas) -> Markup:
         for k in most
     ]
     surprises = table(
-        "Values that surprise the model most, by order of arrival",
+        "Values that loo_calibration the model most, by order of arrival",
         ("", "observed", "predicted", "standard deviations off"),
         rows,
     )
@@ -107,7 +107,7 @@ def _predictions(view: View, canvas: Canvas) -> Markup:
     return tag("div", left, right, class_="pair")
 
 
-def _over_time(view: View, canvas: Canvas) -> Markup:
+def _over_time(view: StudyAnalysis, canvas: Canvas) -> Markup:
     moments = view.moments
     rows = [tuple(float(f"{v:.3g}") if v is not None else None for v in _numbers(m)) for m in moments]
     head = ("values seen", "typical lengthscale", "groups", "all together", "noise")

@@ -9,9 +9,9 @@
 [[0, 2], [1]]
 """
 
-from sumbo.structure.climb import search
+from sumbo.structure.local_search import search
 from sumbo.structure.overlaps import search_overlapping
+from sumbo.structure.random_partitions import random_trials
 from sumbo.structure.sampling import StructurePosterior, posterior
-from sumbo.structure.trials import random_trials
 
 __all__ = ["StructurePosterior", "posterior", "random_trials", "search", "search_overlapping"]

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sumbo.decomposition import Decomposition
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import Array
-from sumbo.structure.climb import problem_of
-from sumbo.structure.order import Order
+from sumbo._typing import Array
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.threads import on_one_thread
+from sumbo.structure.canonical_order import Order
+from sumbo.structure.local_search import problem_of
 from sumbo.structure.rules import Group, Rules, Wishes
 from sumbo.structure.score import QUICK
 from sumbo.structure.spectral import Pair, Spectral, State
-from sumbo.threads import on_one_thread
 
 _DEGREE = 6  # to begin with; lowered where the data need less
 _POINTS = 500  # observations that are looked at, at most

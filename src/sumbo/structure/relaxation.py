@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from sumbo import linalg
-from sumbo.kernels import Array
+from sumbo._typing import Array
+from sumbo.gp import linalg, loops
 from sumbo.structure.rules import Group, Rules
-from sumbo.structure.score import packed_kernel, packed_slopes, unpacked
 
 _STEPS = 25
 
@@ -61,7 +60,7 @@ class Relaxation:
         self.y, self.D = y, len(XT)
         one = np.array([1.0 / lengthscale**2])
         XT = np.ascontiguousarray(XT)
-        self.A = np.array([packed_kernel(XT, nominal, np.array([i]), one, 1.0, family) for i in range(self.D)])
+        self.A = np.array([loops().packed_kernel(XT, nominal, np.array([i]), one, 1.0, family) for i in range(self.D)])
         self.upper = np.triu_indices(self.D)
         self.single = self.upper[0] == self.upper[1]
         self.scale = float(np.mean(np.square(y))) or 1.0
@@ -80,12 +79,12 @@ class Relaxation:
         A, Theta = self.A, np.zeros((self.D, self.D))
         Theta[self.upper] = np.where(self.single, 0.0, theta)
         k = np.einsum("ip,ip->p", A, Theta @ A) + theta[self.single] @ A
-        L, _ = linalg.cholesky_in_place(unpacked(k, len(self.y), noise))
+        L, _ = linalg.cholesky_in_place(loops().unpacked(k, len(self.y), noise))
         alpha = linalg.solve_factored(L, self.y)
         excess = (log_theta[-1] - np.log(1e-3 * self.scale)) / 1.5
         value = float(-0.5 * self.y @ alpha - np.log(L.diagonal()).sum() - 0.5 * excess**2)
         K_inv = linalg.inverse_in_place(L)
-        w = packed_slopes(alpha, K_inv)
+        w = loops().packed_slopes(alpha, K_inv)
         by_pair = ((A * w) @ A.T)[self.upper]
         by_pair[self.single] = A @ w
         by_noise = 0.5 * noise * float(alpha @ alpha - K_inv.trace()) - excess / 1.5

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sumbo.decomposition import Decomposition
 from sumbo.errors import DecompositionError
+from sumbo.gp.decomposition import Decomposition
 
 Group = tuple[int, ...]
 Wishes = Iterable[Sequence[int]]

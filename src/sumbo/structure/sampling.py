@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumbo.decomposition import Decomposition
+from sumbo._typing import Array
 from sumbo.errors import SettingError
-from sumbo.gp import AdditiveGP
-from sumbo.kernels import Array
-from sumbo.structure.climb import find, sorted_problem
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.threads import on_one_thread
+from sumbo.structure.local_search import find, sorted_problem
+from sumbo.structure.moves import PartitionMoves
 from sumbo.structure.rules import Group, Wishes
 from sumbo.structure.score import Problem, Scorer, Tied
-from sumbo.structure.walk import Walk
-from sumbo.threads import on_one_thread
 
 _HEAT = np.geomspace(5.0, 1.0, 10)  # temperatures before a chain is recorded
 _SKIPPED = 1  # sweeps at temperature 1 before that
@@ -97,7 +97,7 @@ def sample(
     scorer.trust = scorer.justified_trust(start)
     chains: list[list[tuple[Decomposition, float]]] = []
     while problem.spent < limit or not chains:
-        walk = Walk(scorer, start, rng)
+        walk = PartitionMoves(scorer, start, rng)
         for T in _HEAT if chains else ():  # the first stays where the search ended
             walk.sweep(float(T), swaps=False, limit=limit)
         chain = []
@@ -117,7 +117,7 @@ def weighted(chains: Sequence[Sequence[tuple[Decomposition, float]]]) -> list[tu
     return [(d, float(w) / len(chain)) for w, chain in zip(weights, chains, strict=True) for d, _ in chain]
 
 
-def gibbs_sweep(walk: Walk, temperature: float = 1.0) -> None:
+def gibbs_sweep(walk: PartitionMoves, temperature: float = 1.0) -> None:
     """Every unit once, in random order: exact conditional probabilities, so all its places are evaluated."""
     for u in walk.rng.permutation(len(walk.rules.units)).tolist():
         walk.step(walk.places(u), temperature)

@@ -15,16 +15,13 @@ them alone. (All of log D would be the price if 'all apart' were as likely as al
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sumbo import linalg
-from sumbo.compiled import loops
-from sumbo.fit import FitSettings, Hyperparameters, fit_hyperparameters
-from sumbo.kernel_loops import add_phi, squared_distances
-from sumbo.kernels import Array
+from sumbo._typing import Array
+from sumbo.gp import linalg, loops
+from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
 from sumbo.structure.rules import Group, Rules
 
 TIED = FitSettings(ard=False, group_scales=False, starts=0, evaluations=16)
@@ -121,7 +118,7 @@ class Scorer:
             p, dims = self.problem, np.array(self.problem.rules.dims(group), dtype=np.int64)
             inv_l2 = np.full(len(dims), 1.0 / (self.tied.lengthscale**2 * len(dims)))
             s2 = self.tied.variance * len(dims) / len(p.XT)
-            k = self._kernels[group] = packed_kernel(p.XT, p.nominal, dims, inv_l2, s2, p.family)
+            k = self._kernels[group] = loops().packed_kernel(p.XT, p.nominal, dims, inv_l2, s2, p.family)
             if len(self._kernels) * k.nbytes > _KEPT:
                 del self._kernels[next(iter(self._kernels))]  # the oldest
         return k
@@ -134,7 +131,7 @@ class Scorer:
         return k
 
     def factor(self, k: Array) -> Array:
-        L, _ = linalg.cholesky_in_place(unpacked(k, len(self.problem.y), self.tied.noise_variance))
+        L, _ = linalg.cholesky_in_place(loops().unpacked(k, len(self.problem.y), self.tied.noise_variance))
         return L
 
     def score(self, k: Array, M: int) -> float:
@@ -157,51 +154,9 @@ class Scorer:
         return min(1.0, float(2.0 * z2.mean() / z2.var())) if z2.var() > 0.0 else 1.0
 
     def slopes(self, k: Array) -> Array:
-        return self.trust * packed_slopes(*self.solved(k))
+        return self.trust * loops().packed_slopes(*self.solved(k))
 
     def solved(self, k: Array) -> tuple[Array, Array]:
         """K^-1 y, and the lower half of K^-1, where K is k with noise."""
         L = self.factor(k)
         return linalg.solve_factored(L, self.problem.y), linalg.inverse_in_place(L)
-
-
-@loops
-def packed_kernel(XT: Any, nominal: Any, dims: Any, inv_l2: Any, s2: float, family: int) -> Any:
-    n = XT.shape[1]
-    k = np.zeros(n * (n + 1) // 2)
-    r2 = np.empty(n)
-    x = np.empty(XT.shape[0])
-    start = 0
-    for p in range(n):
-        x[:] = XT[:, p]
-        squared_distances(XT, x, nominal, dims, inv_l2, p + 1, r2)
-        add_phi(r2, p + 1, s2, family, k[start : start + p + 1])
-        start += p + 1
-    return k
-
-
-@loops
-def unpacked(k: Any, n: int, noise: float) -> Any:
-    """The matrix, lower half, with noise on its diagonal."""
-    K = np.zeros((n, n))
-    start = 0
-    for p in range(n):
-        for q in range(p + 1):
-            K[p, q] = k[start + q]
-        K[p, p] += noise
-        start += p + 1
-    return K
-
-
-@loops
-def packed_slopes(alpha: Any, K_inv: Any) -> Any:
-    """w of the evidence: an element below the diagonal stands for two, which cancels the 1/2 of the trace."""
-    n = alpha.shape[0]
-    w = np.empty(n * (n + 1) // 2)
-    start = 0
-    for p in range(n):
-        for q in range(p):
-            w[start + q] = alpha[p] * alpha[q] - K_inv[p, q]
-        w[start + p] = 0.5 * (alpha[p] * alpha[p] - K_inv[p, p])
-        start += p + 1
-    return w

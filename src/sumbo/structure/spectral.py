@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
-from sumbo import linalg
-from sumbo.kernels import Array
+from sumbo._typing import Array
+from sumbo.gp import linalg
 
 Pair = tuple[int, int]
 

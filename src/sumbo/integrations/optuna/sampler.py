@@ -1,25 +1,25 @@
 """The sampler: sumbo's methods behind Optuna's interface."""
 
+import inspect
 import threading
-import time
+import warnings
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, RandomSampler
-from optuna.study import Study, StudyDirection
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from sumbo import asking, methods
+from sumbo import methods
+from sumbo._typing import Array
 from sumbo.errors import SettingError, SumboError
-from sumbo.gp import AdditiveGP
-from sumbo.integrations.optuna import records
-from sumbo.integrations.optuna.translation import Translation, common_distributions
-from sumbo.kernels import Array
-from sumbo.methods import Method, Query, Suggestion
-from sumbo.threads import one_thread
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, direction_of
+from sumbo.integrations.optuna.translation import Translation, common_distributions, parameter
+from sumbo.methods import Deadline, Method, randomness
+from sumbo.study.optimizer import Optimizer
 
 _ROUNDS = 20  # at finding a point that no other worker took at the same moment
 
@@ -28,17 +28,22 @@ class SumboSampler(BaseSampler):
     """Suggests parameters of an Optuna study by sumbo's methods.
 
     The parameters that all trials have in common are modelled together; those that only some trials ask for are drawn
-    one by one. Failed and pruned trials are data too: the search keeps away from where evaluations fail. Running
-    trials of any thread, process or machine are taken into account, and no two trials get the same point.
+    one by one, by Optuna's TPE, of which a warning is given. Failed and pruned trials are data too: the search keeps
+    away from where evaluations fail.
 
-    A suggestion depends on the seed, the trial's number and the study so far, and on nothing that this object has in
-    memory: a study that is loaded again with the same seed goes on as if it had never stopped.
+    A suggestion depends on the seed, the trial's number and the study so far. What a method must remember is in the
+    study's user attributes (`sumbo:...`): a study that is loaded again with the same seed goes on as if it had never
+    stopped. With Optuna's Hyperband it goes on well, not identically: parts of a study have no attributes.
+
+    Running trials are taken into account. Threads of a study that share this object never get the same point, as long
+    as there are others. Nor do processes that share a storage, as long as no more than 64 trials at a time lack some of
+    their parameters: the latest suggestions are in the study's attributes too.
 
     Args:
         method: a name such as "auto" or "add-gp-ucb", or a method object with settings.
         seed: an integer for a study that can be repeated exactly.
         budget: how many trials there will be, if known: the last few then look for the best value, not for news.
-        independent_sampler: draws parameters that are not modelled. By default they are uniform.
+        independent_sampler: draws parameters that are not modelled, instead of TPE.
 
     Example:
         >>> import optuna
@@ -63,15 +68,16 @@ class SumboSampler(BaseSampler):
         if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
             raise SettingError(f"independent_sampler must be an Optuna sampler or None; got {independent_sampler!r}")
         self.method = methods.resolve(method)
-        self.seed = asking.checked_seed(seed)
+        self.seed = randomness.checked_seed(seed)
         self.budget = None if budget is None else methods.check_count("budget", budget)
         self._independent = independent_sampler
         self._forget()
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._reader: records.Reader | None = None
-        self._cache: AdditiveGP | None = None
+        self._last: tuple[Any, Optimizer, StudyLedger] | None = None
+        self._spare: dict[Any, dict[str, Any]] = {}  # attributes of studies that take none
+        self._warned: set[str] = set()  # studies with parameters that are not modelled
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings alone: Optuna users pickle their samplers, and locks and caches stay at home."""
@@ -98,88 +104,41 @@ class SumboSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Values for all parameters of the search space."""
         _refuse_several_objectives(study)
-        translation = Translation.of(search_space, self.method)
+        translation = Translation.of(search_space)
         if translation is None:
             return {}
-        # One at a time: the next thread shall see what this one suggests.
-        with self._lock, one_thread():
-            if self._reader is None or self._reader.translation.signature != translation.signature:
-                self._reader, self._cache = records.Reader(translation), None
-            unit = self._suggested(study, trial, self._reader)
-        return {} if unit is None else translation.params(unit)
+        with self._lock:  # one at a time: the next thread shall see what this one suggests
+            return self._suggested(study, trial, translation)
 
-    def _suggested(self, study: Study, trial: FrozenTrial, reader: records.Reader) -> Array | None:
-        began = time.monotonic()
-        space, signature = reader.translation.space, reader.translation.signature
+    def _suggested(self, study: Study, trial: FrozenTrial, translation: Translation) -> dict[str, Any]:
         trials = study.get_trials(deepcopy=False)
-        history = reader.history(trials, trial.number, _sign(study))
         try:
-            self.method.check(space)
+            self.method.check(translation.space)
         except SumboError:
             if any(other.state == TrialState.COMPLETE for other in trials):
                 raise
-            return None  # not all parameters are known as yet
-        source, state = records.latest_state(reader.stateful(trials), trial.number, signature, len(history.y))
-        query, answer = self._asked(trial.number, reader.translation, history, state, self.budget)
-        if answer.state != state:
-            kept = {"signature": signature, "told": len(history.y), "state": answer.state}
-            records.write(study._storage, trial, records.STATE, kept)
-        seen = reader.taken(trials, trial.number)
-        # What the suggestion depends on: with it, `sumbo replay` can make it again.
-        basis: dict[str, Any] = {
-            "told": records.ranges(history.told),
-            "running": records.ranges(history.running),
-            "state": source,
-            "budget": self.budget,
-            "moves": history.moves,
-        }
-        return self._claimed(study, trial, reader, answer, seen, query.rng, began, basis)
+            return {}  # not all parameters are known as yet
+        optimizer, ledger = self._optimizer(study, trials, translation)
+        attributes = Attributes(study, self._spare.setdefault((study.study_name, trials[0].number), {}))
+        ledger.read(trials, attributes.refresh(), trial.number)
+        proposal = optimizer._proposed(Deadline())
+        answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
+        unit = _claimed(ledger, attributes, answer.point, proposal.rng, fixed)
+        if answer.note is not None and not fixed:  # else it is not the point that the note is about
+            ledger.keep_note(attributes, unit, answer.note)
+        if answer.state != proposal.history.state:
+            ledger.keep_state(attributes, answer.state)
+        return translation.params(unit)
 
-    def _asked(
-        self,
-        number: int,
-        translation: Translation,
-        history: records.History,
-        state: dict[str, Any],
-        budget: int | None,
-    ) -> tuple[Query, Suggestion]:
-        """What the method says. A function of these and of nothing else, but for its speed."""
-        query = query_of(number, translation, history, state, self.seed, budget=budget, cache=self._cache)
-        answer = self.method.suggest(query)
-        self._cache = answer.cache if answer.cache is not None else self._cache
-        return query, answer
-
-    def _claimed(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        reader: records.Reader,
-        answer: Suggestion,
-        seen: set[bytes],
-        rng: np.random.Generator,
-        began: float,
-        basis: dict[str, Any],
-    ) -> Array:
-        """A point that is this trial's alone.
-
-        It is written where all workers see it, and then looked for among theirs: of two that write the same point at
-        the same moment, at least one finds the other's and moves on.
-        """
-        translation, space = reader.translation, reader.translation.space
-        fixed = trial.system_attrs.get("fixed_params", {})
-        earlier: list[list[float]] = []
-        for _ in range(_ROUNDS):
-            unit = new_point(translation, answer.point, seen, rng, fixed)
-            record: dict[str, Any] = {"signature": translation.place, "x": translation.numbers(unit)}
-            seconds = round(time.monotonic() - began, 4)  # for whoever asks where the time went
-            record |= {"by": translation.signature, "note": answer.note, "seconds": seconds, "basis": basis}
-            record["earlier"] = list(earlier)
-            records.write(study._storage, trial, records.POINT, record)
-            seen = reader.taken(study.get_trials(deepcopy=False), trial.number)
-            if unit.tobytes() not in seen or (space.size is not None and len(seen) >= space.size):
-                break
-            earlier.append(record["x"])
-        return unit
+    def _optimizer(
+        self, study: Study, trials: Sequence[FrozenTrial], translation: Translation
+    ) -> tuple[Optimizer, StudyLedger]:
+        """Those of the last suggestion, if it was for this study in this space; else new ones, which takes longer."""
+        key, direction = (study.study_name, translation.place), direction_of(study)
+        if self._last is None or self._last[0] != key or not self._last[2].continued_by(trials):
+            ledger = StudyLedger(translation, self.method, direction)
+            self._last = key, Optimizer._on(ledger, self.method, direction, self.seed, self.budget), ledger
+        return self._last[1:]
 
     # --- the others --------------------------------------------------------------------------------------------
 
@@ -190,9 +149,30 @@ class SumboSampler(BaseSampler):
         _refuse_several_objectives(study)
         if self._independent is not None:
             return self._independent.sample_independent(study, trial, param_name, param_distribution)
-        rng = asking.trial_rng(self.seed, trial.number, zlib.crc32(param_name.encode()))
-        uniform = RandomSampler(seed=int(rng.integers(2**32)))
-        return uniform.sample_independent(study, trial, param_name, param_distribution)
+        self._warn_of_conditions(study, param_name)
+        # A sampler for this draw alone: what it draws depends on the study and the trial, on no draw before.
+        rng = randomness.trial_rng(self.seed, trial.number, zlib.crc32(param_name.encode()))
+        # Ranges that sumbo cannot search, beyond a double's digits, are beyond TPE as well.
+        kind = RandomSampler if parameter(param_distribution) is None else TPESampler
+        drawn = kind(seed=int(rng.integers(2**32)))
+        return drawn.sample_independent(study, trial, param_name, param_distribution)
+
+    def _warn_of_conditions(self, study: Study, name: str) -> None:
+        """Say once of a study that it has parameters which are not modelled, nor will be."""
+        if study.study_name in self._warned:
+            return
+        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        # One that all have is modelled as well, but this trial began when there was none, or had another range.
+        if all(name in other.distributions for other in complete):
+            return
+        self._warned.add(study.study_name)
+        warnings.warn(
+            f"only some trials ask for {name!r}, and sumbo models parameters that all trials have in common: Optuna's "
+            "TPE draws this one and others like it. Ask for the same parameters in every trial if you can, or choose "
+            "with independent_sampler=... what draws them",
+            RuntimeWarning,
+            stacklevel=_level_of_objective(),
+        )
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Let the independent sampler prepare."""
@@ -205,44 +185,32 @@ class SumboSampler(BaseSampler):
             self._independent.after_trial(study, trial, state, values)
 
 
-def query_of(
-    number: int,
-    translation: Translation,
-    history: records.History,
-    state: dict[str, Any],
-    seed: int,
-    *,
-    budget: int | None = None,
-    cache: AdditiveGP | None = None,
-) -> Query:
-    """The study as a method sees it."""
-    return Query(
-        space=translation.space,
-        X=history.X,
-        y=history.y,
-        pending=history.pending,
-        notes=history.notes,
-        pending_notes=history.pending_notes,
-        number=number,
-        rng=asking.trial_rng(seed, number),
-        study_rng=asking.study_rng(seed),
-        state=state,
-        budget=budget,
-        cache=cache,
-    )
+def _level_of_objective() -> int:
+    """How far above the caller the code is that calls suggest_float or the like: Optuna wraps these in part."""
+    modules = [str(frame.frame.f_globals.get("__name__")) for frame in inspect.stack(0)]
+    return next((i for i, name in enumerate(modules) if name.split(".")[0] not in ("sumbo", "optuna")), 1)
 
 
-def new_point(
-    translation: Translation, point: Array, seen: set[bytes], rng: np.random.Generator, fixed: dict[str, Any]
+def _claimed(
+    ledger: StudyLedger, attributes: Attributes, point: Array, rng: np.random.Generator, fixed: dict[str, Any]
 ) -> Array:
-    """The suggestion as a point that nobody had before; an enqueued trial has some of its values already."""
-    _, unit = asking.unseen(translation.space, point, seen, rng)
-    held = translation.unit(translation.params(unit) | fixed) if fixed else None
-    return unit if held is None else held
+    """A point that is this trial's alone, near the one suggested; an enqueued trial has some of its values already.
 
-
-def _sign(study: Study) -> float:
-    return 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+    It is written where all workers see it, and then looked for among theirs: of two that write the same point at the
+    same moment, at least one finds the other's and moves on.
+    """
+    translation, taken = ledger.translation, ledger.taken_by_others()
+    for _ in range(_ROUNDS):
+        _, unit = randomness.nearest_untried(translation.space, point, taken, rng)
+        held = translation.unit(translation.params(unit) | fixed) if fixed else None
+        unit = unit if held is None else held
+        ledger.keep_point(attributes, unit)
+        ledger.read_points(attributes.refresh())
+        taken = ledger.taken_by_others()
+        used_up = translation.space.size is not None and len(taken) >= translation.space.size
+        if unit.tobytes() not in taken or held is not None or used_up:
+            break
+    return unit
 
 
 def _refuse_several_objectives(study: Study) -> None:

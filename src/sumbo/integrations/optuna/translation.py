@@ -6,8 +6,6 @@ IntDistribution                Int, which counts the steps from low; with log, t
 CategoricalDistribution        Categorical over the indices, so that a choice may be any object
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +20,10 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
+from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.kernels import Array
-from sumbo.methods import Method, method_to_dict
 from sumbo.space import Categorical, Float, Int, Parameter, Space
+from sumbo.study.ledger import digest
 
 _OFF_GRID = 1e-6  # steps; rounding is far below, and a value of another grid far above
 
@@ -38,42 +36,34 @@ class Translation:
         distributions: what Optuna calls it; only those that sumbo can search.
         space: the same for sumbo.
         place: names the space. Points recorded under another name are of no use here.
-        signature: names the space and the method. So it is with what a method left behind.
     """
 
     distributions: dict[str, BaseDistribution]
     space: Space
     place: str
-    signature: str
 
     @classmethod
-    def of(cls, distributions: Mapping[str, BaseDistribution], method: Method) -> "Translation | None":
+    def of(cls, distributions: Mapping[str, BaseDistribution]) -> "Translation | None":
         """The translation; None if nothing is left to search."""
         parameters = {name: parameter(d) for name, d in sorted(distributions.items())}
         known = {name: p for name, p in parameters.items() if p is not None}
         if not known:
             return None
         kept = {name: distributions[name] for name in known}
-        place = _digest([[name, distribution_to_json(d)] for name, d in kept.items()])
-        return cls(kept, Space(known), place, _digest([place, method_to_dict(method)]))
+        return cls(kept, Space(known), digest([[name, distribution_to_json(d)] for name, d in kept.items()]))
 
-    def unit(self, params: Mapping[str, Any]) -> Array | None:
-        """The point of the unit cube, (D,); None where a value is missing or not in the present range."""
+    def point(self, params: Mapping[str, Any]) -> tuple[dict[str, int | float], Array] | None:
+        """The point as sumbo's params and in the unit cube; None where a value is missing or not in its range now."""
         try:
-            return self.space.to_unit({name: _to_number(d, params[name]) for name, d in self.distributions.items()})
+            numbers = {name: _to_number(d, params[name]) for name, d in self.distributions.items()}
+            return numbers, self.space.to_unit(numbers)
         except (KeyError, ValueError, TypeError):
             return None
 
-    def from_numbers(self, x: Any) -> Array | None:
-        """The point of the unit cube for numbers that `numbers` returned; None if they are none of this space."""
-        try:
-            return self.space.encode(self.space.array(self.space.from_array(x)))
-        except SpaceError:
-            return None
-
-    def numbers(self, unit: Array) -> list[float]:
-        """The point as numbers in the order of the space; shorter to keep than a dict."""
-        return self.space.array(self.space.from_unit(unit)).tolist()
+    def unit(self, params: Mapping[str, Any]) -> Array | None:
+        """The point in the unit cube alone, (D,)."""
+        point = self.point(params)
+        return None if point is None else point[1]
 
     def params(self, unit: Array) -> dict[str, Any]:
         """The point as Optuna's parameters."""
@@ -99,12 +89,22 @@ def parameter(distribution: BaseDistribution) -> Parameter | None:
     return None  # a kind of distribution that came after this was written
 
 
+def distribution(parameter: Parameter, value: Any) -> BaseDistribution:
+    """What Optuna calls a parameter of sumbo's; wider, if the value is of a time at which the range was."""
+    if isinstance(parameter, Categorical):
+        return CategoricalDistribution(parameter.choices)
+    kind = IntDistribution if isinstance(parameter, Int) else FloatDistribution
+    return kind(min(parameter.low, value), max(parameter.high, value), log=parameter.log)
+
+
 def common_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """The parameters that every trial of the study will have, as far as one can tell, by name.
 
     Those are the parameters of all completed trials, each with its latest range: a study that goes on with another
     range is searched in that one, where Optuna's own intersection would leave the parameter to chance from then on. A
     range that changed between the last two trials may depend on other parameters: it is left out until it settles.
+    So is a category that decides which other parameters a trial has: how good it is depends on them, and they are not
+    modelled.
 
     Before the first trial completes, whatever running or unsuccessful trials asked for serves: a parameter too many
     does no harm, and the first trials of many workers are spread evenly.
@@ -116,12 +116,24 @@ def common_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistrib
     names = set(complete[-1].distributions)
     for trial in complete:
         names.intersection_update(trial.distributions)
+    names -= _choices(complete, names)
     last, before = complete[-1].distributions, complete[-2 if len(complete) > 1 else -1].distributions
     return {name: last[name] for name in sorted(names) if last[name] == before[name] and not last[name].single()}
 
 
-def _digest(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
+def _choices(complete: Sequence[FrozenTrial], common: set[str]) -> set[str]:
+    """The categories among the common parameters that some other parameter depends on, as far as one can tell."""
+    others = {name for trial in complete for name in trial.distributions} - common
+    found = set()
+    for name in common if others else ():
+        distribution = complete[-1].distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            asked: dict[str, list[Any]] = {}  # for each choice, what its trials asked for
+            for trial in complete:
+                asked.setdefault(repr(trial.params[name]), []).append(trial.distributions)
+            if any(all(len({x in d for d in every}) == 1 for every in asked.values()) for x in others):
+                found.add(name)
+    return found
 
 
 def _to_number(distribution: BaseDistribution, value: Any) -> int | float:

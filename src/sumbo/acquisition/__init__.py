@@ -1,0 +1,1 @@
+"""What a point is worth, and where that is largest."""

@@ -1,0 +1,115 @@
+"""What a point is worth: schedules for beta, upper confidence bounds, expected improvement.
+
+An acquisition turns posterior moments into a value and its partial derivatives by mean and variance; `value_at` and
+`value_and_gradient_at` carry them to points of the cube.
+
+| symbol   | shape            | meaning                                                      |
+|----------|------------------|--------------------------------------------------------------|
+| mu, s2   | (m,) or (M, m)   | posterior mean and variance, of the sum or of each component |
+| beta_t   | scalar           | weight of exploration at query t; sqrt(beta_t) multiplies sigma |
+"""
+
+import math
+import numbers
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.special import erfcx, ndtr
+
+from sumbo._typing import Array
+from sumbo.errors import SettingError
+
+# (value, d value / d mean, d value / d variance)
+Partials = tuple[Array, Array, Array]
+Acquisition = Callable[[Array, Array], Partials]
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def practical_beta(t: int, d: int) -> float:
+    """0.2 d log 2t, the paper's choice in practice; d is the size of the largest group (D for GP-UCB)."""
+    return 0.2 * d * math.log(2.0 * t)
+
+
+def additive_theorem_beta(t: int, *, d: int, D: int, M: int, delta: float = 0.1) -> float:
+    """2 log(M pi^2 t^2 / (2 delta)) + 2 d log(D t^3): theorem `addGPBthm`, for Add-GP-UCB."""
+    return 2.0 * math.log(M * math.pi**2 * t**2 / (2.0 * delta)) + 2.0 * d * math.log(D * t**3)
+
+
+def full_theorem_beta(t: int, *, D: int, delta: float = 0.1) -> float:
+    """2 log(2 pi^2 t^2 / delta) + 2 D log(D t^3): theorem `GPBthm`, for GP-UCB."""
+    return 2.0 * math.log(2.0 * t**2 * math.pi**2 / delta) + 2.0 * D * math.log(D * t**3)
+
+
+def additive_beta(rule: str | float, t: int, sizes: Sequence[int], delta: float = 0.1) -> float:
+    """beta_t of Add-GP-UCB for groups of these sizes: "practical", "theorem", or a constant."""
+    if rule == "practical":
+        return practical_beta(t, max(sizes))
+    if rule == "theorem":
+        return additive_theorem_beta(t, d=max(sizes), D=sum(sizes), M=len(sizes), delta=delta)
+    return float(rule)
+
+
+def ucb(beta_t: float) -> Acquisition:
+    """mu + sqrt(beta_t) sigma. On components and summed over them, this is equation `addgpbutility`."""
+    root = math.sqrt(max(beta_t, 0.0))
+
+    def acquisition(mu: Array, s2: Array) -> Partials:
+        sigma = np.sqrt(s2)
+        return mu + root * sigma, np.ones_like(mu), 0.5 * root / sigma
+
+    return acquisition
+
+
+def log_expected_improvement(incumbent: float, spread: float = 1.0) -> Acquisition:
+    """log E[max(f - incumbent, 0)], finite and with a useful slope far away from any hope of improvement.
+
+    Args:
+        incumbent: the value to improve on.
+        spread: by what standard deviations are to be multiplied, where they are known to be too large or too small.
+    """
+
+    def acquisition(mu: Array, s2: Array) -> Partials:
+        sigma = spread * np.sqrt(s2)
+        log_h, by_u, phi_over_h = log_improvement((mu - incumbent) / sigma)
+        # EI = sigma h(u) has derivatives Phi(u) by the mean and phi(u) by sigma.
+        return np.log(sigma) + log_h, by_u / sigma, phi_over_h / (2.0 * s2)
+
+    return acquisition
+
+
+def log_improvement(u: Array) -> Partials:
+    """log h(u), Phi(u)/h(u) = d log h / du and phi(u)/h(u), where h(u) = phi(u) + u Phi(u), accurate for every u.
+
+    Above -1 as written. Below, h = phi q with q = 1 - |u| R and R = Phi(u)/phi(u) the Mills ratio by erfcx; under -1e3,
+    where q loses its digits, by its asymptotic series.
+    """
+    u = np.asarray(u, dtype=float)
+    near = np.maximum(u, -1.0)
+    phi, Phi = np.exp(-0.5 * near * near - _LOG_SQRT_2PI), ndtr(near)
+    h = phi + near * Phi
+    far = np.minimum(u, -1.0)
+    mills = math.sqrt(math.pi / 2.0) * erfcx(-far / math.sqrt(2.0))
+    inverse = 1.0 / np.square(far)
+    q = np.where(far < -1e3, inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse)), 1.0 + far * mills)
+    above = u > -1.0
+    log_h = np.where(above, np.log(h), -0.5 * far * far - _LOG_SQRT_2PI + np.log(q))
+    return log_h, np.where(above, Phi / h, mills / q), np.where(above, phi / h, 1.0 / q)
+
+
+def check_beta(beta: str | float) -> None:
+    """Raise a SettingError unless beta is "practical", "theorem" or a number that is not negative."""
+    if isinstance(beta, str):
+        valid = beta in ("practical", "theorem")
+    else:
+        # Compared, not converted: an integer of 400 digits is no float.
+        valid = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
+    if not valid:
+        raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
+
+
+def check_delta(delta: float) -> None:
+    """Raise a SettingError unless delta is a probability."""
+    if not isinstance(delta, numbers.Real) or not 0.0 < delta < 1.0:
+        raise SettingError(f"delta must be between 0 and 1; got {delta!r}")

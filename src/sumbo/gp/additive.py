@@ -1,0 +1,379 @@
+"""AdditiveGP: a Gaussian process that is a sum of independent ones, each over a small group of dimensions.
+
+With K = sum_j K_j + noise I = L L^T and alpha = K^-1 y, shared by all groups:
+
+    mu_j(z)      = k_j(z, X) alpha                                         (equation `addPosterior`)
+    sigma_j^2(z) = k_j(z, z) - k_j(z, X) K^-1 k_j(X, z)
+    mu(x)        = sum_j mu_j(x_j)
+    sigma^2(x)   = k(x, x) - k(x, X) K^-1 k(X, x)                           k = sum_j k_j
+
+The components are correlated once they have seen data: sigma^2 is not the sum of the sigma_j^2, and often far smaller.
+
+| symbol | shape    | meaning                                                |
+|--------|----------|--------------------------------------------------------|
+| X, XT  | (n, D)   | points and their transpose, contiguous                  |
+| Z      | (m, D)   | points to predict at                                    |
+| L_inv  | (n, n)   | inverse of the Cholesky factor                          |
+| V      | (.., n)  | k(z, X) L^-T: the part of the prior that the data explain |
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sumbo._typing import Array
+from sumbo.errors import DataError, NotFittedError, SettingError
+from sumbo.gp import kernels
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.evidence import evidence_with_gradient
+from sumbo.gp.exact import Exact
+from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
+from sumbo.gp.kernels import Terms
+from sumbo.gp.sample_paths import SamplePath, draw_prior
+from sumbo.gp.sparse import EXACT_LIMIT, FIT_POINTS, Sparse
+from sumbo.gp.threads import on_one_thread
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveGP:
+    """A sum of zero-mean Gaussian processes over groups of dimensions, plus noise. Immutable.
+
+    `fit` learns hyperparameters, `condition` keeps them, `append` adds one observation in O(n^2); each returns a new
+    model. Values should be centred: the prior mean is zero.
+
+    Args:
+        decomposition: the groups, which may overlap, or anything `Decomposition` takes.
+        kernel: "se", "matern32" or "matern52".
+        lengthscales: one for all, or one for each dimension of each group, group after group.
+        scales: standard deviation of each component, or one for all.
+        noise_variance: variance of the observation noise.
+        categories: for each dimension the number of its categories, 0 where it is a number. None: all are numbers.
+        full_order: add one more term, over all dimensions, for what the groups cannot express.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((50, 3))
+        >>> y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+        >>> gp = AdditiveGP([(0,), (1, 2)]).fit(X, y - y.mean())
+        >>> mean, std = gp.posterior(X[:2])
+        >>> part, part_std = gp.group_posterior(0, [[0.5]])
+
+    Raises:
+        SettingError: a hyperparameter is not positive and finite, or has the wrong number of elements.
+        DecompositionError: a group is empty, comes twice or repeats a dimension, or a dimension is in no group.
+    """
+
+    decomposition: Decomposition
+    kernel: str = field(default="matern52", kw_only=True)
+    lengthscales: Any = field(default=0.5, kw_only=True)
+    scales: Any = field(default=1.0, kw_only=True)
+    noise_variance: float = field(default=1e-4, kw_only=True)
+    categories: Any = field(default=None, kw_only=True)
+    full_order: bool = field(default=False, kw_only=True)
+    _data: Exact | Sparse | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        if not isinstance(self.decomposition, Decomposition):
+            put("decomposition", Decomposition(self.decomposition))
+        kernels.family_index(self.kernel)
+        P, M = sum(map(len, self.groups)), len(self.groups)
+        put("lengthscales", _positive("lengthscales", self.lengthscales, P))
+        put("scales", _positive("scales", self.scales, M))
+        put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
+        D = self.decomposition.dim
+        put("categories", _counts(self.categories, D))
+
+    # --- the model ---------------------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The groups of the decomposition, and behind them all dimensions where there is a full-order term."""
+        groups = self.decomposition.groups
+        return (*groups, tuple(range(self.decomposition.dim))) if self.full_order else groups
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return 0 if self._data is None else self._data.n
+
+    @property
+    def X(self) -> Array:
+        """The points observed, (n, D)."""
+        return np.empty((0, self.decomposition.dim)) if self._data is None else _read_only(self._data.points.T)
+
+    @property
+    def y(self) -> Array:
+        """The values observed, (n,)."""
+        return np.empty(0) if self._data is None else _read_only(self._data.y)
+
+    @property
+    def weights(self) -> Array:
+        """alpha = K^-1 y: the posterior mean is k(z, X) alpha; one weight per support point past 2000 observations."""
+        return _read_only(self._observed().alpha)
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the covariance's diagonal to factorise it; 0 in ordinary times."""
+        return 0.0 if self._data is None else self._data.jitter
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The kernel in the form that compiled loops read."""
+        return Terms.build(
+            self.groups,
+            self.lengthscales,
+            np.square(self.scales),
+            nominal=self.categories > 0,
+            family=kernels.family_index(self.kernel),
+        )
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Lengthscales, scales and noise variance together."""
+        return Hyperparameters(self.lengthscales, self.scales, self.noise_variance)
+
+    # --- data ----------------------------------------------------------------------------------------------------
+
+    @on_one_thread
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False
+    ) -> "AdditiveGP":
+        """Learn the hyperparameters by evidence and prior, then condition on the data.
+
+        They are learned from 1000 observations at most, evenly spread over all: more cost much and change them little.
+
+        Args:
+            X: points in the unit cube, (n, D).
+            y: centred values, (n,).
+            settings: what to learn and the priors; `FitSettings()` by default.
+            warm: start from the present hyperparameters too.
+        """
+        X, y = self._checked(X, y)
+        if len(y) == 0:
+            return self.condition(X, y)
+        some = np.linspace(0, len(y) - 1, min(len(y), FIT_POINTS)).astype(int)
+        learned = fit_hyperparameters(
+            np.ascontiguousarray(X[some].T),
+            y[some],
+            self.groups,
+            settings or FitSettings(),
+            nominal=self.categories > 0,
+            family=kernels.family_index(self.kernel),
+            previous=self.hyperparameters if warm else None,
+        ).hyperparameters
+        return self.with_hyperparameters(learned).condition(X, y)
+
+    def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
+        """The same model with other hyperparameters, and no data."""
+        return replace(self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None)
+
+    def condition(self, X: ArrayLike, y: ArrayLike) -> "AdditiveGP":
+        """The posterior given these data alone, hyperparameters kept: O(n^3), and O(n) past 2000 observations."""
+        X, y = self._checked(X, y)
+        if len(y) == 0:
+            return replace(self, _data=None)
+        kind = Exact if len(y) <= EXACT_LIMIT else Sparse
+        return replace(self, _data=kind.condition(self.terms, self.noise_variance, X, y))
+
+    def append(self, x: ArrayLike, y: float) -> "AdditiveGP":
+        """The posterior given one more observation: O(n^2)."""
+        X, values = self._checked(_numbers(x)[None], [y])
+        if self._data is None:
+            return self.condition(X, values)
+        return replace(self, _data=self._data.append(np.ascontiguousarray(X.T), float(values[0])))
+
+    def with_values(self, y: ArrayLike) -> "AdditiveGP":
+        """The same points with other values: O(n^2)."""
+        data = self._observed()
+        _, y = self._checked(self.X, y)
+        return replace(self, _data=data.with_values(y))
+
+    def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
+        """Pretend to have seen the predicted mean at points that are still running.
+
+        The mean stays as it is and the uncertainty shrinks near them, in each component too. All p points at once:
+        O(n^2 p), so that a thousand workers are no trouble.
+        """
+        points = np.atleast_2d(_numbers(X))
+        if points.size == 0:
+            return self
+        points, nothing = self._checked(points)
+        if self._data is None:
+            return self.condition(points, nothing)
+        return replace(self, _data=self._data.hallucinate(np.array(points.T, order="C")))
+
+    # --- predictions ---------------------------------------------------------------------------------------------
+
+    def posterior(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of the sum at each row of X."""
+        moments = self.moments(self._checked(X)[0])
+        return moments.mean, np.sqrt(moments.variance)
+
+    def group_posterior(self, j: int, X_j: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of component j at points of its own dimensions, (m, d_j)."""
+        if not -len(self.groups) <= j < len(self.groups):
+            raise SettingError(f"there are {len(self.groups)} groups, numbered from 0; got {j}")
+        group = list(self.groups[j])
+        Z_j = _numbers(X_j)
+        if Z_j.ndim != 2 or Z_j.shape[1] != len(group):
+            raise DataError(f"group {j} has {len(group)} dimensions: expected shape (m, {len(group)}), got {Z_j.shape}")
+        Z = np.zeros((len(Z_j), self.decomposition.dim))
+        Z[:, group] = Z_j
+        moments = self._moments(self._checked(Z)[0], self.terms.only(j % len(self.groups)))
+        return moments.mean, np.sqrt(moments.variance)
+
+    def moments(self, Z: Array) -> "Moments":
+        """Mean and variance of the sum at each row, with their gradients on demand."""
+        return self._moments(Z, self.terms)
+
+    def group_moments(self, Z: Array) -> "Moments":
+        """Mean and variance of every component at each row: arrays (M, m)."""
+        ZT = np.ascontiguousarray(Z.T)
+        prior = np.repeat(self.terms.s2[:, None], len(Z), axis=1)
+        if self._data is None:
+            return Moments(np.zeros_like(prior), prior, None)
+        k = kernels.cross_groups(ZT, self._data.XT, self.terms)
+        return self._explained(ZT, k, prior, self.terms)
+
+    def group_means(self, Z: Array) -> Array:
+        """The mean of every component at each row, (M, m): a fraction of the cost of `group_moments`."""
+        data = self._observed()
+        return kernels.group_means(np.ascontiguousarray(Z.T), data.XT, self.terms, data.alpha)
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(y | X) under the present hyperparameters."""
+        return self._observed().log_evidence()
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each observation, noise included, as all the others predict it."""
+        data = self._observed()
+        weights, precisions = data.precise_weights()
+        return data.y - weights / precisions, 1.0 / np.sqrt(precisions)
+
+    def evidence_gradient(self) -> tuple[Array, Array, float]:
+        """Derivatives of the log evidence by log lengthscales (P,), log scales (M,) and log noise variance."""
+        data = self._observed()
+        e = evidence_with_gradient(data.points, data.y, self.terms, self.noise_variance)
+        return e.by_log_lengthscale, 2.0 * e.by_log_variance, e.by_log_noise
+
+    def sample_path(self, rng: np.random.Generator, *, features: int = 1024) -> SamplePath:
+        """One function drawn from the posterior: a sum of functions of the groups, to be called anywhere."""
+        groups = [list(group) for group in self.groups]
+        lengthscales = np.split(self.lengthscales, self.terms.offsets[1:-1])
+        priors = tuple(
+            draw_prior(self.kernel, lengthscale, float(scale), self.categories[group], rng, features)
+            for group, lengthscale, scale in zip(groups, lengthscales, self.scales, strict=True)
+        )
+        XT, v = np.empty((self.decomposition.dim, 0)), np.empty(0)
+        if self._data is not None:
+            at_data = np.sum([g(self.X[:, group]) for g, group in zip(priors, groups, strict=True)], axis=0)
+            noise = np.sqrt(self.noise_variance) * rng.standard_normal(self.n)
+            XT, v = self._data.XT, self._data.with_values(self.y - at_data - noise).alpha
+        return SamplePath(self.groups, self.terms, priors, XT, v)
+
+    def _moments(self, Z: Array, terms: Terms) -> "Moments":
+        ZT = np.ascontiguousarray(Z.T)
+        prior = np.full(len(Z), terms.s2.sum())
+        if self._data is None:
+            return Moments(np.zeros(len(Z)), prior, None)
+        return self._explained(ZT, kernels.cross(ZT, self._data.XT, terms), prior, terms)
+
+    def _explained(self, ZT: Array, k: Array, prior: Array, terms: Terms) -> "Moments":
+        data = self._observed()
+        V = k @ data.L_inv.T
+        variance = prior - np.einsum("...q,...q->...", V, V)
+        # Rounding can take the variance of a point observed without noise below zero.
+        return Moments(k @ data.alpha, np.maximum(variance, 1e-14 * prior), _Slopes(ZT, V, terms, data))
+
+    def _observed(self) -> Exact | Sparse:
+        if self._data is None:
+            raise NotFittedError("the model has no data yet: call fit or condition first")
+        return self._data
+
+    def _checked(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Array, Array]:
+        X, D = _numbers(X), self.decomposition.dim
+        y = np.zeros(X.shape[:1]) if y is None else _numbers(y).copy()
+        if X.ndim != 2 or X.shape[1] != D:
+            raise DataError(f"points must have shape (n, {D}), one row per point; got {X.shape}")
+        if y.shape != (len(X),):
+            raise DataError(f"values must have shape ({len(X)},), one per point; got {y.shape}")
+        if not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise DataError("points and values must be finite; leave out or replace NaN and infinity")
+        return X, y
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Posterior mean and variance at m points, of the sum (m,) or of every component (M, m)."""
+
+    mean: Array
+    variance: Array
+    _slopes: "_Slopes | None"
+
+    def gradient(self, by_mean: Array, by_variance: Array) -> Array:
+        """Gradient by each point (m, D) of a function with these partial derivatives by mean and variance."""
+        if self._slopes is None:
+            raise NotFittedError("a model with no data is flat: there is no gradient to follow")
+        return self._slopes.combine(by_mean, by_variance)
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    ZT: Array
+    V: Array
+    terms: Terms
+    data: Exact | Sparse
+
+    def combine(self, by_mean: Array, by_variance: Array) -> Array:
+        # d mean = sum_q alpha_q dk_q and d variance = -2 sum_q (K^-1 k)_q dk_q: one pass over the kernel for both
+        K_inv_k = self.V @ self.data.L_inv
+        A = by_mean[..., None] * self.data.alpha - 2.0 * by_variance[..., None] * K_inv_k
+        of = kernels.cross_gradient if A.ndim == 2 else kernels.cross_groups_gradient
+        return of(self.ZT, self.data.XT, self.terms, A)
+
+
+def _numbers(values: ArrayLike) -> Array:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"points and values must be arrays of numbers: {error}") from None
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _counts(categories: object, D: int) -> NDArray[np.int64]:
+    """The number of categories of each dimension, checked and copied."""
+    try:
+        given = np.zeros(D) if categories is None else np.array(categories, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"categories must be {D} whole numbers; got {categories!r}") from None
+    if given.shape != (D,):
+        raise SettingError(f"categories needs one number for each of {D} dimensions; got {given.shape}")
+    if not ((given >= 0) & (given == np.rint(given))).all():
+        raise SettingError(f"categories must be whole numbers from 0 up; got {categories!r}")
+    return _read_only(given.astype(np.int64))
+
+
+def _positive(name: str, value: object, size: int) -> Array:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be a number or {size} numbers; got {value!r}") from None
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise SettingError(f"{name} must be one number or {size} numbers; got shape {array.shape}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise SettingError(f"{name} must be positive and finite; got {value!r}")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,249 @@
+"""Hyperparameters: priors, marginal likelihood, multi-start L-BFGS-B.
+
+The logs of the hyperparameters are an affine map of a vector theta whose blocks are
+
+    log l_{j,i} = c + (1/2) log d_j + delta_{j,i}        common value, the group's size, a deviation
+    log s_j^2   = v + log(d_j / sum d) + epsilon_j       total variance, the group's share, a deviation
+    log noise   = e
+
+`c`, `v` and `e` have wide priors, the deviations tight ones around zero: lengthscales are shrunk hard to a common value
+which is itself learned, and leave it only as far as the evidence pays for it. (Free lengthscales overfit for as long as
+there are fewer than ten points per dimension, which is most of a search.)
+
+| symbol | shape  | meaning                                      |
+|--------|--------|----------------------------------------------|
+| XT     | (D, n) | points, one row per dimension                |
+| y      | (n,)   | values, mean about zero                      |
+| theta  | (Q,)   | c, v, [e], [delta (P,)], [epsilon (M,)]      |
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from sumbo._typing import Array
+from sumbo.errors import SettingError
+from sumbo.gp.evidence import evidence_with_gradient, log_evidence
+from sumbo.gp.kernels import Terms
+
+_STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500, 5 from n = 1200 on
+_LEAST_STEPS = 5
+_COLD = 5  # a first fit is thrifty from five times as many observations on
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """Lengthscales (P,) group after group, scales (M,) as standard deviations, and the noise variance."""
+
+    lengthscales: Array
+    scales: Array
+    noise_variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """What is learned, and where it is expected to be. Values are relative to the variance of y.
+
+    Attributes:
+        ard: a lengthscale for each dimension of each group, or one for all.
+        group_scales: a scale for each group, or one for all.
+        dimension_scaled: lengthscales grow with the square root of the group's size, variances with the size.
+        lengthscale, lengthscale_sd: median and log-sd of the common lengthscale; sd None for a flat prior.
+        deviation_sd: log-sd of each lengthscale around the common one.
+        scale_sd: log-sd of the variances, of their total and of each group's share alike.
+        noise, noise_sd: median and log-sd of the noise variance; sd None holds it fixed.
+        lengthscale_bounds, variance_bounds, noise_bounds: hard limits.
+        starts: how many cold starts are followed to the end, beside the previous hyperparameters.
+        evaluations: limit of evidence evaluations for each of them.
+        thrifty_from: from so many observations on, a refit follows the previous hyperparameters only, and the fewer
+            steps the more there are: they move little, and each step costs O(n^3). None for never.
+
+    Example:
+        >>> FitSettings(ard=False, noise=1e-4).lengthscale
+        0.5
+    """
+
+    ard: bool = True
+    group_scales: bool = True
+    dimension_scaled: bool = True
+    lengthscale: float = 0.5
+    lengthscale_sd: float | None = 0.7
+    deviation_sd: float = 0.3
+    scale_sd: float | None = 1.0
+    noise: float = 1e-4
+    noise_sd: float | None = 2.0
+    lengthscale_bounds: tuple[float, float] = (1e-3, 1e2)
+    variance_bounds: tuple[float, float] = (1e-3, 1e3)
+    noise_bounds: tuple[float, float] = (1e-7, 1.0)
+    starts: int = 2
+    evaluations: int = 60
+    thrifty_from: int | None = 100
+
+    def __post_init__(self) -> None:
+        if self.starts < 0 or self.evaluations < 1:
+            raise SettingError(
+                f"starts must be from 0 up, evaluations from 1 up; got {self.starts}, {self.evaluations}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Learned hyperparameters, the log posterior reached, and how many evidence evaluations it took."""
+
+    hyperparameters: Hyperparameters
+    log_posterior: float
+    evaluations: int
+
+
+def fit_hyperparameters(
+    XT: Array,
+    y: Array,
+    groups: Sequence[Sequence[int]],
+    settings: FitSettings,
+    *,
+    nominal: NDArray[np.bool_],
+    family: int,
+    previous: Hyperparameters | None = None,
+) -> Fit:
+    """Maximise evidence times prior from several starts, the previous optimum among them."""
+    if settings.thrifty_from is not None and len(y) >= settings.thrifty_from * (1 if previous else _COLD):
+        steps = min(settings.evaluations, max(_LEAST_STEPS, _STEPS_TIMES_N // len(y)))
+        settings = replace(settings, starts=0, evaluations=steps)
+    problem = _Posterior(XT, y, groups, settings, nominal, family)
+    starts = [] if previous is None else [problem.theta_of(previous)]
+    cold = max(settings.starts, not starts)
+    if cold:
+        starts += sorted(problem.cold_starts(), key=problem.negative)[:cold]
+    followed = [_follow(problem, theta, settings.evaluations) for theta in starts]
+    theta, value = min(followed, key=lambda end: end[1])
+    return Fit(problem.hyperparameters(theta), -value, problem.evaluations)
+
+
+class _Spent(Exception):
+    """Raised out of L-BFGS-B, which looks at its limit between line searches only."""
+
+
+def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Array, float]:
+    """The best theta met by L-BFGS-B from one start in at most so many evaluations, and its negative log posterior."""
+    best, best_value, calls = start, np.inf, 0
+
+    def function(theta: Array) -> tuple[float, Array]:
+        nonlocal best, best_value, calls
+        if calls == evaluations:
+            raise _Spent
+        calls += 1
+        value, gradient = problem.negative_with_gradient(theta)
+        if value < best_value:
+            best, best_value = theta.copy(), value
+        return value, gradient
+
+    with contextlib.suppress(_Spent):
+        minimize(
+            function,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=problem.bounds,
+            options={"maxiter": evaluations, "ftol": 1e-7},
+        )
+    return best, best_value
+
+
+class _Posterior:
+    """log p(y | X, theta) + log p(theta) as a function of theta. Counts its calls; else unchanging."""
+
+    def __init__(
+        self,
+        XT: Array,
+        y: Array,
+        groups: Sequence[Sequence[int]],
+        settings: FitSettings,
+        nominal: NDArray[np.bool_],
+        family: int,
+    ) -> None:
+        self.XT, self.y, self.groups, self.settings = XT, y, groups, settings
+        self.nominal, self.family = nominal, family
+        sizes = np.array([len(group) for group in groups])
+        self.P, self.M = int(sizes.sum()), len(groups)
+        self.y_variance = float(np.mean(np.square(y))) or 1.0
+        self.log_size = 0.5 * np.log(np.repeat(sizes, sizes)) * settings.dimension_scaled
+        self.log_share = np.log(sizes / sizes.sum()) if settings.dimension_scaled else np.zeros(self.M)
+        self.evaluations = 0
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Prior means, precisions and bounds of theta, block by block."""
+        s = self.settings
+        log_variance = np.log(self.y_variance)
+        mean = [np.log(s.lengthscale), log_variance]
+        sd = [s.lengthscale_sd, s.scale_sd]
+        bounds = [np.log(s.lengthscale_bounds), log_variance + np.log(s.variance_bounds)]
+        self.fits_noise = s.noise_sd is not None
+        if self.fits_noise:
+            mean.append(np.log(s.noise) + log_variance)
+            sd.append(s.noise_sd)
+            bounds.append(log_variance + np.log(s.noise_bounds))
+        extra = [s.deviation_sd] * self.P * s.ard + [s.scale_sd or 1.0] * self.M * s.group_scales
+        self.head = len(mean)
+        self.mean = np.array(mean + [0.0] * len(extra))
+        self.precision = np.array([0.0 if value is None else value**-2 for value in sd + extra])
+        self.bounds = [tuple(b) for b in bounds] + [(-4.0 * value, 4.0 * value) for value in extra]
+
+    def hyperparameters(self, theta: Array) -> Hyperparameters:
+        log_l = theta[0] + self.log_size
+        log_s2 = theta[1] + self.log_share
+        if self.settings.ard:
+            log_l = log_l + theta[self.head : self.head + self.P]
+        if self.settings.group_scales:
+            log_s2 = log_s2 + theta[len(theta) - self.M :]
+        noise = np.exp(theta[2]) if self.fits_noise else self.settings.noise * self.y_variance
+        return Hyperparameters(np.exp(log_l), np.exp(0.5 * log_s2), float(noise))
+
+    def theta_of(self, hyperparameters: Hyperparameters) -> Array:
+        """The theta nearest to given hyperparameters, inside the bounds."""
+        log_l = np.log(hyperparameters.lengthscales) - self.log_size
+        log_s2 = 2.0 * np.log(hyperparameters.scales) - self.log_share
+        theta = [log_l.mean(), log_s2.mean()]
+        if self.fits_noise:
+            theta.append(np.log(hyperparameters.noise_variance))
+        extra = [*(log_l - log_l.mean())] * self.settings.ard + [*(log_s2 - log_s2.mean())] * self.settings.group_scales
+        low, high = np.array(self.bounds).T
+        return np.clip(np.array(theta + extra), low, high)
+
+    def cold_starts(self) -> list[Array]:
+        """Common lengthscales from short to long, little and more noise: far starts fall into 'all is noise'."""
+        starts = []
+        for factor in (0.3, 1.0, 2.0):
+            for noise_factor in (1.0, 30.0) if self.fits_noise else (1.0,):
+                theta = self.mean.copy()
+                theta[0] += np.log(factor)
+                if self.fits_noise:
+                    theta[2] += np.log(noise_factor)
+                starts.append(np.clip(theta, *np.array(self.bounds).T))
+        return starts
+
+    def _terms(self, theta: Array) -> tuple[Terms, float]:
+        h = self.hyperparameters(theta)
+        terms = Terms.build(self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family)
+        return terms, h.noise_variance
+
+    def _log_prior(self, theta: Array) -> float:
+        return float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())
+
+    def negative(self, theta: Array) -> float:
+        self.evaluations += 1
+        terms, noise = self._terms(theta)
+        return -log_evidence(self.XT, self.y, terms, noise) - self._log_prior(theta)
+
+    def negative_with_gradient(self, theta: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        terms, noise = self._terms(theta)
+        e = evidence_with_gradient(self.XT, self.y, terms, noise)
+        head = [e.by_log_lengthscale.sum(), e.by_log_variance.sum()] + [e.by_log_noise] * self.fits_noise
+        extra = [e.by_log_lengthscale] * self.settings.ard + [e.by_log_variance] * self.settings.group_scales
+        gradient = np.concatenate([head, *extra]) - self.precision * (theta - self.mean)
+        return -e.value - self._log_prior(theta), -gradient

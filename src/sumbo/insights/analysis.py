@@ -1,0 +1,385 @@
+"""A study as a report sees it: its trials, and on demand what a model makes of them. Knows nothing of pages.
+
+Everything learned is computed when it is first asked for and kept. Costs are bounded; what the bounds leave out is said
+where it is shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from sumbo._redaction import safe
+from sumbo._typing import Array
+from sumbo.errors import DataError, NotFittedError, SettingError
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.sparse import chosen
+from sumbo.gp.threads import one_thread
+from sumbo.insights import pairs, tables
+from sumbo.insights.effects import Effect, background
+from sumbo.insights.leave_one_out import LeftOut, leave_one_out
+from sumbo.insights.tables import Importances, Interactions
+from sumbo.insights.units import Units
+from sumbo.methods import Method, SuggestContext, randomness, resolve
+from sumbo.regret import Direction
+from sumbo.space import Space
+from sumbo.space.parameters import Categorical
+from sumbo.study.optimizer import Optimizer, Trial
+from sumbo.study.stored import StoredStudy
+
+State = Literal["done", "failed", "running", "waiting", "cancelled"]
+
+_LEAST = 10  # values; with fewer there is nothing to explain
+_NAMED = 4  # parameters in the name of a study that has no name
+_PAIRS = "which parameters interact (some seconds, up to a minute with many)"
+_STEPS = 8  # moments at which hyperparameters are learned again
+_STEP_POINTS = 500  # observations at the last of them, at most
+_AT_ONCE = 500  # values from which a model is learned afterwards
+_SETTLING = 4  # suggestions after which a study of another optimiser has had its groups looked for
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trial.
+
+    Attributes:
+        number: as the study counts.
+        params: by name, in the user's units; some may be missing.
+        value: None unless it is done.
+        state: done, failed, running, waiting or cancelled.
+        reason: why it failed.
+        seconds: in the objective, where known.
+        suggest_seconds: seconds in the optimiser, where known.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    value: float | None
+    state: State
+    reason: str | None = None
+    seconds: float | None = None
+    suggest_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.reason is not None:  # on record before passwords were left out of it, or in somebody's words
+            object.__setattr__(self, "reason", safe(self.reason))
+
+
+@dataclass(frozen=True)
+class HyperparameterSnapshot:
+    """Hyperparameters learned from the first n values: typical lengthscale, scale of all groups, of the rest, noise."""
+
+    n: int
+    lengthscale: float
+    groups: float
+    together: float | None
+    noise: float
+
+    @classmethod
+    def of(cls, n: int, model: AdditiveGP) -> "HyperparameterSnapshot":
+        return cls(
+            n,
+            float(np.exp(np.log(model.lengthscales).mean())),
+            float(np.linalg.norm(model.scales[: len(model.decomposition)])),
+            float(model.scales[-1]) if model.full_order else None,
+            float(np.sqrt(model.noise_variance)),
+        )
+
+
+class HasOptimizer(Protocol):
+    """Such as what `minimize` returns."""
+
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+
+@dataclass(frozen=True)
+class StudyAnalysis:
+    """A study and what can be said of it.
+
+    Attributes:
+        name: for headings.
+        direction: "minimize" or "maximize".
+        method: the name of what chose the points.
+        rows: all trials, by number.
+        space: the parameters that are modelled; None where there are none.
+        query: the same trials as a method sees them; None where there is nothing to model.
+        model_by: the method whose model explains them.
+        decode: params in the user's words for a point of the unit cube.
+        seed: for what is drawn at random here.
+        notes: what a reader should know of how this was made.
+        say: told what is being done when it takes long.
+    """
+
+    name: str
+    direction: Direction
+    method: str
+    rows: tuple[Row, ...]
+    space: Space | None
+    query: SuggestContext | None
+    model_by: Method
+    decode: Callable[[Array], Mapping[str, Any]]
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+    say: Callable[[str], None] = field(default=lambda text: None, repr=False)
+
+    @classmethod
+    def of_optimizer(cls, opt: Optimizer, name: str | None = None) -> "StudyAnalysis":
+        """From an optimizer in memory; one without a name is called by its parameters."""
+        rows = tuple(_row(trial) for trial in opt.trials)
+        query = opt._query_now()
+        return cls(
+            name or _searched(opt.space.names),
+            opt.direction,
+            opt.method.name,
+            rows,
+            opt.space,
+            query,
+            opt.method,
+            opt.space.from_unit,
+            opt.seed,
+        )
+
+    @classmethod
+    def of_stored(cls, study: StoredStudy, *, say: Callable[[str], None] = lambda text: None) -> "StudyAnalysis":
+        """From a study that is stored."""
+        view = cls.of_optimizer(study.optimizer, study.file.name)
+        hidden = study.file.storage
+        rows = tuple(row if row.reason is None else replace(row, reason=safe(row.reason, hidden)) for row in view.rows)
+        return replace(view, rows=rows, notes=tuple(study.notes), say=say)
+
+    # --- the search --------------------------------------------------------------------------------------------
+
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def in_state(self, state: State) -> list[Row]:
+        """The trials in this state."""
+        return [row for row in self.rows if row.state == state]
+
+    @property
+    def best(self) -> Row | None:
+        """The best trial; of equals the first."""
+        return max(self.in_state("done"), key=lambda row: self.sign * (row.value or 0.0), default=None)
+
+    # --- what was learned --------------------------------------------------------------------------------------
+
+    @cached_property
+    def unavailable_reason(self) -> str | None:
+        """Why nothing can be said about the parameters; None where something can."""
+        if self.space is None or self.query is None:
+            return "The trials have no parameters in common that could be modelled."
+        values = self.query.y[np.isfinite(self.query.y)]
+        if len(values) < _LEAST:
+            return f"There are {len(values)} values so far, and at least {_LEAST} are needed before anything is said."
+        if np.ptp(values) == 0.0:
+            return "All values are the same, so there is nothing to explain."
+        return None
+
+    @property
+    def borrowed(self) -> bool:
+        """Is the model shown not that of the search? It had none, or was another program's."""
+        return self.method != self.model_by.name or type(self.model_by).model is Method.model
+
+    @cached_property
+    def _explained(self) -> tuple[Method, SuggestContext]:
+        """The method whose model is shown, and the study as it sees it.
+
+        Groups are looked for when points are suggested: where none have been, a few are, and thrown away. To learn
+        everything at once from thousands of values would take minutes, so it is done from some of them.
+        """
+        assert self.query is not None
+        has_model = type(self.model_by).model is not Method.model
+        method, query = (self.model_by if has_model else resolve("auto")), replace(self.query, cache=None)
+        if has_model and query.state:
+            return method, query
+        self.say("learning groups from the trials")
+        query = replace(_thinned(query), state={})
+        with one_thread():
+            for _ in range(_SETTLING):
+                answer = method.suggest(query)
+                settled = answer.state == query.state
+                query = replace(query, state=answer.state, cache=answer.cache)
+                if settled:
+                    break
+        return method, query
+
+    @cached_property
+    def model(self) -> AdditiveGP:
+        """The model of all values: on the unit cube, standardised, larger is better.
+
+        Raises:
+            NotFittedError: there is nothing to say yet.
+        """
+        if self.unavailable_reason is not None:
+            raise NotFittedError(self.unavailable_reason)
+        method, query = self._explained
+        self.say("fitting the model")
+        with one_thread():
+            model = method.model(query)
+        assert model is not None  # there are values
+        return model
+
+    @cached_property
+    def values(self) -> Array:
+        """Told values in the user's units, in the model's order; NaN where a trial failed."""
+        return self.sign * self._explained[1].y
+
+    @cached_property
+    def units(self) -> Units:
+        """From the model's scale to the user's units."""
+        known = np.isfinite(self.values)
+        return Units.of(self.model.y[known], self.values[known], self.sign)
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """Probabilities of pairs; of more than 30 parameters, among those with the largest shares.
+
+        Raises:
+            NotFittedError: there is nothing to say yet.
+        """
+        return self.find_interactions()
+
+    def find_interactions(self, evaluations: int | None = None) -> Interactions:
+        """The same, with so many evaluations of the evidence, about; by default enough for some seconds."""
+        assert self.space is not None
+        model, (method, query) = self.model, self._explained
+        known = method.knowledge(self.space)
+        if known.groups is None and self.space.dim > pairs.MOST:
+            importance = self.importance
+            self.say(_PAIRS)
+            with one_thread():
+                return pairs.of_the_largest(query, model, known, importance, self._rng(0), evaluations)
+        self.say(_PAIRS)
+        with one_thread():
+            return tables.interactions(method, query, self._rng(0), evaluations=evaluations)
+
+    @cached_property
+    def importance(self) -> Importances:
+        """Shares of variance.
+
+        Raises:
+            NotFittedError: there is nothing to say yet, or the model sees no difference between points.
+        """
+        _ = self.model
+        self.say("shares of variance")
+        with one_thread():
+            return tables.importance(*self._explained, self._rng(0))
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """Leave-one-out predictions of trials that have a value."""
+        found = leave_one_out(self.model)
+        known = np.isfinite(self.values[found.index])
+        return LeftOut(found.index[known], found.y[known], found.mean[known], found.std[known])
+
+    def effect(self, j: int) -> Effect:
+        """The function of group j of the model."""
+        return Effect(self.model, j, self._background)
+
+    @cached_property
+    def _background(self) -> Array:
+        assert self.space is not None
+        return background(self.space, self._rng(3))
+
+    @cached_property
+    def moments(self) -> tuple[HyperparameterSnapshot, ...]:
+        """Hyperparameters over time: the present groups, learned again from the first values only."""
+        model = self.model
+        self.say("hyperparameters over time")
+        most = min(model.n, _STEP_POINTS)
+        counts = np.unique(np.geomspace(min(_LEAST, most), most, _STEPS).round().astype(int))
+        found: list[HyperparameterSnapshot] = []
+        for n in counts:
+            y = self.model.y[:n]
+            model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(found))
+            found.append(HyperparameterSnapshot.of(int(n), model))
+        return tuple(found)
+
+    def _rng(self, purpose: int) -> np.random.Generator:
+        assert self.query is not None
+        return randomness.trial_rng(self.seed, len(self.query.y), 0, purpose)
+
+    # --- parameters --------------------------------------------------------------------------------------------
+
+    def axis(self, i: int, points: int) -> tuple[Array, list[Any]]:
+        """Places in [0, 1] along dimension i, and the user's values there; whole numbers and categories each once."""
+        assert self.space is not None
+        levels = int(self.space.levels[i])
+        if self.is_category(i) or 0 < levels <= points:
+            u = (np.arange(levels) + 0.5) / levels
+        else:
+            u = np.linspace(0.0, 1.0, points)
+        middle = np.full((len(u), self.space.dim), 0.5)
+        middle[:, i] = u
+        snapped = self.space.snap(middle)
+        _, first = np.unique(snapped[:, i], return_index=True)
+        name = self.space.names[i]
+        return snapped[first, i], [self.decode(snapped[k])[name] for k in first]
+
+    def is_category(self, i: int) -> bool:
+        assert self.space is not None
+        return isinstance(self.space.parameters[i], Categorical)
+
+    def is_log(self, i: int) -> bool:
+        assert self.space is not None
+        return bool(getattr(self.space.parameters[i], "log", False))
+
+
+def _row(trial: Trial) -> Row:
+    state: State = "running" if trial.state == "open" else trial.state
+    return Row(trial.number, trial.params, trial.value, state, trial.reason, trial.seconds, trial.suggest_seconds)
+
+
+def _searched(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"Search over {', '.join(names[:_NAMED])}{more}"
+
+
+def _thinned(query: SuggestContext) -> SuggestContext:
+    if len(query.y) <= _AT_ONCE:
+        return query
+    some = chosen(np.where(np.isfinite(query.y), query.y, -np.inf), _AT_ONCE)
+    nothing = query.pending[:0]
+    return replace(
+        query, X=query.X[some], y=query.y[some], notes=[None] * len(some), pending=nothing, pending_metadata=[]
+    )
+
+
+Viewed = StudyAnalysis | Optimizer | HasOptimizer
+
+
+def view_of(study: Any) -> StudyAnalysis:
+    """A view of a view, an optimizer, or the result of a run.
+
+    Raises:
+        SettingError: it is none of these.
+    """
+    if isinstance(study, StudyAnalysis):
+        return study
+    opt = getattr(study, "optimizer", study)
+    if not isinstance(opt, Optimizer):
+        raise SettingError(
+            f"expected the result of a run, an Optimizer or a report; got {type(study).__name__}. "
+            "For an Optuna study give sumbo.report.from_optuna(study)"
+        )
+    return StudyAnalysis.of_optimizer(opt, getattr(study, "name", None))
+
+
+def group_index(view: StudyAnalysis, parameters: Any) -> int:
+    """The number of the model's group that has just these parameters.
+
+    Raises:
+        DataError: there is no such group; the message lists those there are.
+    """
+    assert view.space is not None
+    wanted = {parameters} if isinstance(parameters, str) else set(parameters)
+    names = [tuple(view.space.names[i] for i in group) for group in view.model.decomposition.groups]
+    for j, group in enumerate(names):
+        if set(group) == wanted:
+            return j
+    known = "; ".join(", ".join(group) for group in names[:10])
+    raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")

@@ -1,0 +1,254 @@
+"""What the values told so far say about the parameters: which interact, and how much each matters."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sumbo import structure
+from sumbo._typing import Array
+from sumbo.errors import MissingPackageError, NotFittedError
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.outcome_transforms import observed_values
+from sumbo.gp.sparse import chosen
+from sumbo.insights import sensitivity
+from sumbo.methods import Method, SuggestContext
+from sumbo.structure.group_constraints import GroupConstraints
+
+_LEAST = 10  # observations; with fewer there is nothing to say
+_POINTS = 250  # observations that a posterior over groups looks at
+_SHOWN = 20  # rows that are printed
+_CHAINS = 5  # of the sampler, about, that the default budget pays for
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Two parameters and the probability that they share a group, which is that neither acts by itself."""
+
+    first: str
+    second: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """All pairs of parameters, the most probable first. Iterate over it, print it, or take `to_frame()`.
+
+    Attributes:
+        rows: the pairs.
+        observations: how many values this was learned from.
+    """
+
+    rows: tuple[Interaction, ...]
+    observations: int
+
+    def __iter__(self) -> Iterator[Interaction]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        # The first in any case; pairs that would show as 0.00 say no more than their number does.
+        shown = [row for k, row in enumerate(self.rows[:_SHOWN]) if k == 0 or row.probability >= 0.005]
+        body = [(f"{row.first}, {row.second}", f"{row.probability:.2f}") for row in shown]
+        return _table(("interacting", "probability"), body, len(self.rows))
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        return _frame([(row.first, row.second, row.probability) for row in self], ("first", "second", "probability"))
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What some parameters account for.
+
+    Attributes:
+        parameters: their names; none for the noise.
+        share: a share of the variance, between 0 and 1.
+        std: how far off that may be: the root mean square difference of functions drawn from the posterior.
+    """
+
+    parameters: tuple[str, ...]
+    share: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Importances:
+    """How much parameters and groups matter, over the whole space. Iterate over all rows, print it, or `to_frame()`.
+
+    Attributes:
+        parameters: each with the share of variance that would be lost if it were held fixed (Sobol's total effect); an
+            interaction counts for both sides, so these add up to more than 1 where there are any.
+        groups: the groups in use, each with the share that a function of its parameters alone explains.
+        all_together: what no sum over these groups can express; with the groups it adds up to 1.
+        noise: the noise in a single value, as a share of the variance of values.
+        observations: how many values this was learned from.
+    """
+
+    parameters: tuple[Importance, ...]
+    groups: tuple[Importance, ...]
+    all_together: Importance
+    noise: Importance
+    observations: int
+
+    def __iter__(self) -> Iterator[Importance]:
+        return iter((*self.parameters, *self.groups, self.all_together, self.noise))
+
+    def __len__(self) -> int:
+        return len(self.parameters) + len(self.groups) + 2
+
+    def __str__(self) -> str:
+        single, groups = self.parameters[:_SHOWN], self.groups[:_SHOWN]
+        first = _table(("parameter", "share", ""), map(_line, single), len(self.parameters))
+        rows = [("all together", *_line(self.all_together)[1:]), *map(_line, groups)]
+        second = _table(("group", "share", ""), rows, len(self.groups) + 1)
+        return f"{first}\n\n{second}\n\nnoise: {self.noise.share:.3f} of the variance of values"
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame, with a column that says what kind each is.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        kinds = ["parameter"] * len(self.parameters) + ["group"] * len(self.groups) + ["all together", "noise"]
+        rows = [(kind, row.parameters, row.share, row.std) for kind, row in zip(kinds, self, strict=True)]
+        return _frame(rows, ("kind", "parameters", "share", "std"))
+
+
+def interactions(
+    method: Method, query: SuggestContext, rng: np.random.Generator, *, evaluations: int | None = None
+) -> Interactions:
+    """Probabilities that pairs of parameters share a group, from the posterior over groups.
+
+    They depend on the values, the method's settings and `rng`, not on the groups in use: a study that was
+    restored or asked for more points gives the same answer.
+
+    Args:
+        method: gives the kernel and what the user knows, which is kept to.
+        query: the study.
+        rng: for the sampler.
+        evaluations: about so many evidence evaluations; by default enough for several independent chains, because one
+            alone would be sure of whatever it ran into.
+
+    Raises:
+        NotFittedError: the method has no model, or there are too few values.
+    """
+    model, known = _model(method, query), method.knowledge(query.space)
+    names, D = query.space.names, query.D
+    together = np.eye(D) if known.groups is None else _declared(known)
+    if known.groups is None and D > 1 and known.max_group_size > 1:
+        y = observed_values(query.y)  # not the model's, which may be compressed: a compressed sum is no sum any more
+        some = chosen(y, min(_POINTS, len(y)))
+        blank = AdditiveGP(known.start, kernel=model.kernel, categories=model.categories)
+        together = structure.posterior(
+            query.X[some],
+            y[some],
+            blank,
+            rng,
+            max_group_size=known.max_group_size,
+            evaluations=evaluations or default_evaluations(len(known.units)),
+            together=known.together,
+            apart=known.apart,
+        ).together
+    probability = np.clip(together, 0.0, 1.0).round(9)  # weights add up to 1 but for rounding
+    pairs = itertools.combinations(range(D), 2)
+    rows = [Interaction(names[i], names[k], float(probability[i, k])) for i, k in pairs]
+    return Interactions(tuple(sorted(rows, key=lambda row: -row.probability)), model.n)
+
+
+def importance(method: Method, query: SuggestContext, rng: np.random.Generator) -> Importances:
+    """Shares of the variance of the model's mean, and how far functions drawn from the model differ from them.
+
+    Raises:
+        NotFittedError: the method has no model, there are too few values, or they do not differ.
+    """
+    model = _model(method, query)
+    found = sensitivity.shares(model, query.space, rng)
+    if not found.variance[0] > 1e-12:
+        raise NotFittedError(
+            "the model sees no difference between points yet, so there is nothing to explain; tell more values, and "
+            "check that the objective depends on its parameters"
+        )
+    names = query.space.names
+    noise = model.noise_variance / (model.noise_variance + found.variance)
+    groups = [
+        _row(tuple(names[i] for i in group), found.groups[:, j]) for j, group in enumerate(model.decomposition.groups)
+    ]
+    return Importances(
+        _sorted(_row((name,), found.parameters[:, i]) for i, name in enumerate(names)),
+        _sorted(groups),
+        _row(names, found.rest),
+        _row((), noise),
+        model.n,
+    )
+
+
+def _model(method: Method, query: SuggestContext) -> AdditiveGP:
+    """The model of the study."""
+    finite = int(np.isfinite(query.y).sum())
+    if finite < _LEAST:
+        raise NotFittedError(f"there are {finite} values so far, and at least {_LEAST} are needed; tell more first")
+    model = method.model(query)
+    if model is None:
+        raise NotFittedError(
+            f"method {method.name!r} has no model of all parameters; use one that has, such as 'auto', and give it "
+            "the trials of this study by observe"
+        )
+    return model
+
+
+def _declared(known: GroupConstraints) -> Array:
+    """1 where the user put two dimensions into one group."""
+    together = np.eye(known.start.dim)
+    for group in known.start.groups:
+        together[np.ix_(group, group)] = 1.0
+    return together
+
+
+def default_evaluations(units: int) -> int:
+    """Evaluations of the evidence that pay for some five chains of the sampler."""
+    # A chain goes through the units some twenty times, and evaluates up to all places of each in four of these.
+    return max(20_000, _CHAINS * 5 * units**2)
+
+
+def _row(parameters: tuple[str, ...], shares: Array) -> Importance:
+    std = np.sqrt(np.mean(np.square(shares[1:] - shares[0])))
+    return Importance(parameters, float(shares[0]), float(std))
+
+
+def _sorted(rows: Any) -> tuple[Importance, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.share))
+
+
+def _line(row: Importance) -> tuple[str, str, str]:
+    return ", ".join(row.parameters), f"{row.share:.3f}", f"± {row.std:.3f}"
+
+
+def _table(head: tuple[str, ...], body: Any, count: int) -> str:
+    """Columns side by side, the first to the left and the others to the right; a last line for what is left out."""
+    rows = [head, *body]
+    widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+    more = count - (len(rows) - 1)
+    return "\n".join(line.rstrip() for line in lines) + (f"\n... and {more} more" if more > 0 else "")
+
+
+def _frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingPackageError(
+            "to_frame needs pandas, which is not installed; run pip install pandas, or iterate over the rows"
+        ) from None
+    return pandas.DataFrame(rows, columns=list(columns))

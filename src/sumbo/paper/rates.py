@@ -1,0 +1,255 @@
+"""What the paper's theorems speak of, measured: information gain, the credible interval, and the step that is wrong.
+
+| symbol       | meaning                                                                                         |
+|--------------|-------------------------------------------------------------------------------------------------|
+| gamma_T      | largest information that T observations can have of f                                           |
+| eta          | standard deviation of the noise                                                                 |
+| sigma, sigma_j | posterior standard deviation of f, and of its component j                                     |
+| omega_m      | points of the grid in one group                                                                 |
+
+All kernels have k(x, x) = 1, as in the theorem: M components of variance 1 / M each.
+"""
+
+import math
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from sumbo._typing import Array
+from sumbo.acquisition import optimize
+from sumbo.acquisition.functions import practical_beta, ucb
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.kernels import Terms, cross, cross_groups, family_index
+from sumbo.paper.tasks import Line, Task
+from sumbo.problems import additive
+
+GROUP_SIZE = 2
+DIMENSIONS = (2, 4, 6, 8, 12)
+KERNELS = {"SE": "se", "Matern-5/2": "matern52"}
+_NU = 2.5
+_LENGTHSCALE = 0.3
+ETA2 = 0.01
+_POOL = 2000  # random points among which each next one is chosen
+_DELTA = 0.1
+_REPEATS = 3
+_CALLS = 4000  # of the acquisition, the paper's number for 40 dimensions
+_GROUPS, _GRID = 4, 15  # of the simulated credible interval
+
+GAIN, INTERVAL, PROOF, COST, MODES = "information gain", "credible interval", "sum of variances", "cost", "modes"
+
+
+def run(task: Task) -> Line:
+    """Measure what the task names."""
+    rng = np.random.default_rng(task.seed)
+    if task.problem == GAIN:
+        structure, kernel, dims = task.method.split(", ")
+        D = int(dims.removeprefix("D = "))
+        return {"gain": greedy_gain(terms_of(structure, KERNELS[kernel], D), D, task.budget, rng)}
+    if task.problem == INTERVAL:
+        return interval(task.budget, rng)
+    if task.problem == PROOF:
+        return variances(int(task.method.removeprefix("M = ")), task.budget, rng)
+    if task.problem == COST:
+        return cost(task.budget, rng)
+    return {"modes": modes()}
+
+
+def gain_name(structure: str, kernel: str, D: int) -> str:
+    """The name of a measurement of the information gain."""
+    return f"{structure}, {kernel}, D = {D}"
+
+
+def bound(structure: str, kernel: str, D: int, T: int) -> float:
+    """The theorem's rate without its constant: equation by equation those of `infGainBounds`, with d = D if full."""
+    d = GROUP_SIZE if structure == "additive" else D
+    front = D if structure == "additive" else 1
+    if kernel == "SE":
+        return front * float(d) ** d * math.log(T) ** (d + 1)
+    power = d * (d + 1) / (2.0 * _NU + d * (d + 1))
+    return front * 2.0**d * T**power * math.log(T)
+
+
+# --- information gain ---
+
+
+def terms_of(structure: str, family: str, D: int, group_size: int = GROUP_SIZE) -> Terms:
+    """A kernel of variance 1: groups of equal size, or one of all dimensions."""
+    size = group_size if structure == "additive" else D
+    groups = [tuple(range(i, min(i + size, D))) for i in range(0, D, size)]
+    weights = np.full(len(groups), 1.0 / len(groups))
+    return Terms.build(
+        groups, np.full(D, _LENGTHSCALE), weights, nominal=np.zeros(D, dtype=bool), family=family_index(family)
+    )
+
+
+def greedy_gain(terms: Terms, D: int, T: int, rng: np.random.Generator) -> list[float]:
+    """1/2 sum_t log(1 + sigma_{t-1}^2(x_t) / eta^2), each x_t the most uncertain of a pool; for t = 1 .. T.
+
+    Information is submodular, so the greedy choice has at least 1 - 1/e of the most that the pool allows.
+    """
+    ZT = np.ascontiguousarray(rng.random((_POOL, D)).T)
+    variance = np.ones(_POOL)
+    rows = np.zeros((T, _POOL))  # of the Cholesky factor, continued to the whole pool
+    gain, gains = 0.0, []
+    for t in range(T):
+        best = int(np.argmax(variance))
+        gain += 0.5 * math.log1p(variance[best] / ETA2)
+        gains.append(round(gain, 6))
+        k = cross(ZT, np.ascontiguousarray(ZT[:, best : best + 1]), terms)[:, 0]
+        rows[t] = (k - rows[:t, best] @ rows[:t]) / math.sqrt(variance[best] + ETA2)
+        variance = np.maximum(variance - np.square(rows[t]), 0.0)
+    return gains
+
+
+# --- the credible interval ---
+
+
+def interval(T: int, rng: np.random.Generator) -> Line:
+    """Lemma `discBound` on a grid: is f within sqrt(beta_t) sum_j sigma_j of its mean, at every point and time?
+
+    The points are those of Algorithm 1, and the function is drawn from the prior. Beside it, the share of the interval
+    that is used, and how often the narrower one with sigma in place of the sum holds.
+    """
+    axis = np.linspace(0.0, 1.0, _GRID)
+    terms = terms_of("additive", "se", _GROUPS, group_size=1)
+    ZT = np.tile(axis, (_GROUPS, 1))  # every group has the same grid
+    prior = cross_groups(ZT, ZT, terms)  # (M, grid, grid)
+    roots = [linalg.cholesky(K + 1e-10 * np.eye(_GRID), lower=True) for K in prior]
+    f = np.array([L @ rng.standard_normal(_GRID) for L in roots])  # (M, grid)
+    chosen: list[Any] = []
+    y: list[float] = []
+    used, ratio, within_sum, within_sigma = 0.0, [], True, True
+    for t in range(1, T + 1):
+        beta_t = 2.0 * math.log(_GRID * _GROUPS * math.pi**2 * t**2 / 6.0 / _DELTA)
+        mean, cov = _grid_posterior(prior, np.array(chosen, dtype=int).reshape(-1, _GROUPS), np.array(y))
+        std = np.sqrt(np.maximum(np.einsum("jajb->jab", cov)[:, range(_GRID), range(_GRID)], 0.0))  # (M, grid)
+        error, total = np.abs(_sums(f) - _sums(mean)), _sums(std)
+        sigma = np.sqrt(np.maximum(_variance_of_sum(cov), 1e-12))
+        used = max(used, float((error / (math.sqrt(beta_t) * total)).max()))
+        within_sum &= bool((error <= math.sqrt(beta_t) * total).all())
+        within_sigma &= bool((error <= math.sqrt(beta_t) * sigma).all())
+        ratio.append(float((total / sigma).mean()))
+        point = np.argmax(mean + math.sqrt(beta_t) * std, axis=1)  # Algorithm 1
+        chosen.append(point)
+        y.append(float(f[np.arange(_GROUPS), point].sum() + math.sqrt(ETA2) * rng.standard_normal()))
+    return {"within_sum": within_sum, "within_sigma": within_sigma, "used": used, "ratio": ratio}
+
+
+def _grid_posterior(prior: Array, chosen: Any, y: Array) -> tuple[Array, Array]:
+    """Means (M, grid) and covariances (M, grid, M, grid) of all components together."""
+    M, m, _ = prior.shape
+    cov = np.zeros((M, m, M, m))
+    for j in range(M):
+        cov[j, :, j, :] = prior[j]
+    if not len(y):
+        return np.zeros((M, m)), cov
+    k = np.array([[prior[j][:, chosen[i, j]] for i in range(len(y))] for j in range(M)])  # (M, n, grid)
+    k = k.transpose(0, 2, 1).reshape(M * m, len(y))
+    K = sum(prior[j][np.ix_(chosen[:, j], chosen[:, j])] for j in range(M)) + ETA2 * np.eye(len(y))
+    solved = linalg.solve(K, k.T, assume_a="pos")  # (n, M grid)
+    return (y @ solved).reshape(M, m), cov - (k @ solved).reshape(M, m, M, m)
+
+
+def _sums(parts: Array) -> Array:
+    """What components (M, grid) add up to at every combination of their grids, (grid,) * M."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = np.add.outer(total, part)
+    return total
+
+
+def _variance_of_sum(cov: Array) -> Array:
+    """sigma^2 of the sum at every combination of the grids, cross terms included."""
+    M = len(cov)
+    total: Array = np.zeros((cov.shape[1],) * M)
+    for i in range(M):
+        for j in range(M):
+            part = np.diagonal(cov[i, :, i, :]) if i == j else cov[i, :, j, :]
+            shape = [1] * M
+            shape[i], shape[j] = cov.shape[1], cov.shape[1]
+            total = total + (part if i <= j else part.T).reshape(shape)
+    return total
+
+
+# --- the step of the proof that is wrong ---
+
+
+def variances(M: int, T: int, rng: np.random.Generator) -> Line:
+    """sum_j sigma_j^2 beside sigma^2, and both sides of equation `varTermBound`, with random observations.
+
+    Returns:
+        For each t: the mean over random points of sum_j sigma_j^2 / sigma^2 and of sum_j sigma_j / sigma, and of the
+        latter over points already observed; at the end, the two sides of the inequality, summed over t.
+    """
+    D = M * GROUP_SIZE
+    terms = terms_of("additive", "se", D)
+    XT, ZT = (np.ascontiguousarray(rng.random((D, n))) for n in (T, 100))
+    squares, sums, seen, left, right = [], [], [], 0.0, 0.0
+    for t in range(T):
+        joint, parts = _posterior_variances(np.hstack([ZT, XT[:, : t + 1]]), XT[:, :t], terms)
+        new, before = len(ZT.T), slice(0, len(ZT.T))
+        squares.append(float((parts.sum(axis=0) / joint)[before].mean()))
+        sums.append(float((np.sqrt(parts).sum(axis=0) / np.sqrt(joint))[before].mean()))
+        if t:
+            old = slice(new, new + t)
+            seen.append(float((np.sqrt(parts).sum(axis=0) / np.sqrt(joint))[old].mean()))
+        left += float(parts[:, -1].sum())  # at the point that comes next
+        right += math.log1p(joint[-1] / ETA2) / math.log1p(1.0 / ETA2)
+    return {"squares": squares, "sums": sums, "seen": seen, "left": left, "right": right}
+
+
+def _posterior_variances(ZT: Array, XT: Array, terms: Terms) -> tuple[Array, Array]:
+    """sigma^2 (m,) and sigma_j^2 (M, m) at Z after observing X."""
+    ZT, XT = np.ascontiguousarray(ZT), np.ascontiguousarray(XT)
+    parts = np.repeat(terms.s2[:, None], ZT.shape[1], axis=1)
+    if not XT.shape[1]:
+        return parts.sum(axis=0), parts
+    L = linalg.cholesky(cross(XT, XT, terms) + ETA2 * np.eye(XT.shape[1]), lower=True)
+    whitened = [linalg.solve_triangular(L, k.T, lower=True) for k in cross_groups(ZT, XT, terms)]  # (n, m) each
+    joint = 1.0 - np.square(np.sum(whitened, axis=0)).sum(axis=0)
+    parts = parts - np.array([np.square(w).sum(axis=0) for w in whitened])
+    return np.maximum(joint, 1e-12), np.maximum(parts, 1e-12)
+
+
+# --- smaller statements ---
+
+
+def cost(n: int, rng: np.random.Generator) -> Line:
+    """Seconds of computing to factorise the covariance of n points in 40 dimensions, and to maximise by DIRECT.
+
+    The least of several times: the first one compiles. Seconds of this process, whatever else the machine does.
+    """
+    D, line = 40, Line()
+    X, y = rng.random((n, D)), rng.standard_normal(n)
+    for name, size in (("full", D), ("additive", 5)):
+        groups = Decomposition([tuple(range(i, i + size)) for i in range(0, D, size)])
+        times = []
+        for _ in range(_REPEATS):
+            start = time.process_time()
+            gp = AdditiveGP(groups, kernel="se").condition(X, y)
+            gp.group_posterior(0, X[:1, :size])
+            between = time.process_time()
+            for j in range(len(groups)):
+                optimize.direct(partial(_bound, gp, j, practical_beta(n, size)), size, _CALLS // len(groups))
+            times.append((between - start, time.process_time() - between))
+        line[f"factorise, {name}"], line[f"maximise, {name}"] = np.min(times, axis=0).tolist()
+    return line
+
+
+def _bound(gp: AdditiveGP, j: int, beta_t: float, Z: Array) -> Array:
+    mean, std = gp.group_posterior(j, Z)
+    return ucb(beta_t)(mean, np.square(std))[0]
+
+
+def modes() -> int:
+    """How many local maxima f_d' has for d' = 2, on a fine grid."""
+    axis = np.linspace(-1.0, 1.0, 401)
+    X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    values = np.pad(additive(2, 2, 1).values(X).reshape(401, 401), 1, constant_values=-np.inf)
+    centre = values[1:-1, 1:-1]
+    around = [np.roll(values, (i, j), (0, 1))[1:-1, 1:-1] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    return int(np.all([centre > other for other in around], axis=0).sum())

@@ -1,0 +1,1 @@
+"""A study: its ledger, who asks and tells, and where it is kept."""

@@ -1,0 +1,1 @@
+"""What people write and read: study files, programs, tables."""

@@ -1,0 +1,367 @@
+"""The study file: what it may say, checked key by key, so that a typing error shows before a trial is spent on it."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sumbo._redaction import may_hold_secret, safe, shown
+from sumbo.errors import SpaceError, StudyFileError
+from sumbo.regret import Direction
+from sumbo.space import Space
+from sumbo.space.parameters import Categorical, Choice, Float, Int, Parameter, closest, listed, show
+from sumbo.study.files.cells import alike, plain
+from sumbo.study.files.objectives import Function, Objective, Program
+from sumbo.study.files.programs import placeholders
+
+GOALS = ("minimize", "maximize")
+KNOWLEDGE = ("together", "apart", "groups", "max_group_size")
+
+_KEYS = (
+    *("name", "goal", "space", "objective", "command", "parameters", "value", "timeout", "retries", "budget", "seed"),
+    *("method", "storage", "workers", "executor", *KNOWLEDGE),
+)
+_SPACE_KEYS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "float": (Float, ("low", "high", "log")),
+    "int": (Int, ("low", "high", "log")),
+    "categorical": (Categorical, ("choices",)),
+}
+_PLACES = ("storage", "executor")
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study file, checked.
+
+    Attributes:
+        path: where it was read from.
+        name: the study's name in its storage.
+        goal: "minimize" or "maximize".
+        space: the parameters.
+        objective: what is evaluated; None for experiments by hand.
+        budget: number of evaluations; None where the command line must say.
+        seed: None where one is to be drawn when the study begins.
+        method: its name.
+        settings: the method's settings, unchecked but for their names' being strings.
+        storage: URL of the database, with paths made absolute.
+        workers: evaluations at a time; None for one, or as many as the executor has.
+        executor: "dask://HOST:PORT" for a cluster; None for processes of this machine.
+        timeout: seconds for one evaluation; None for no limit.
+        retries: how often a failed evaluation is tried again.
+    """
+
+    path: Path
+    name: str
+    goal: Direction
+    space: Space
+    objective: Objective | None
+    budget: int | None
+    seed: int | None
+    method: str
+    settings: dict[str, Any]
+    storage: str = field(repr=False)
+    workers: int | None
+    executor: str | None = field(repr=False)
+    timeout: float | None
+    retries: int
+
+    @property
+    def value_column(self) -> str:
+        """What a sheet calls the value."""
+        return f"value to {self.goal}"
+
+
+def load(path: str | Path) -> StudyFile:
+    """Read and check a study file.
+
+    Raises:
+        StudyFileError: it cannot be read, or a key is unknown, missing or wrong; the message names file and key.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            data = tomllib.load(file)
+    except FileNotFoundError:
+        raise StudyFileError(f"{path}: there is no such file; give the path of a study file (TOML)") from None
+    except OSError as error:
+        raise StudyFileError(
+            f"{path}: cannot be read: {error.strerror or error}; give a file that you may read"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StudyFileError(f"{path}: expected a TOML file in UTF-8, got: {error}; correct that place") from None
+    return _Table(path, data).study()
+
+
+def urls_of(path: str | Path) -> list[str]:
+    """What in a file may hold a password, wherever it stands; nothing if it cannot be read."""
+    try:
+        return list(_urls(tomllib.loads(Path(path).read_text(encoding="utf-8"))))
+    except (OSError, ValueError, RecursionError):
+        return []
+
+
+class _Table:
+    """The keys of a file, taken one at a time."""
+
+    def __init__(self, path: Path, data: dict[str, Any]) -> None:
+        self._path = path
+        self._data = data
+        self._urls = tuple(_urls(data))
+        self._folder = path.resolve().parent
+
+    def study(self) -> StudyFile:
+        self._check_keys(self._data, _KEYS, "")
+        goal = self._text("goal", None)
+        if goal not in GOALS:
+            self._wrong("goal", "minimize or maximize", goal, _advice(goal, GOALS, "say what is wanted of the value"))
+        name = self._text("name", self._path.stem)
+        space = self._space(goal)
+        method, settings = self._method(space)
+        timeout = self._positive("timeout")
+        return StudyFile(
+            path=self._path,
+            name=name,
+            goal="minimize" if goal == "minimize" else "maximize",
+            space=space,
+            objective=self._objective(space, timeout),
+            budget=self._count("budget", None, 1),
+            seed=self._count("seed", None, 0),
+            method=method,
+            settings=settings,
+            storage=self._storage(name),
+            workers=self._count("workers", None, 1),
+            executor=self._executor(),
+            timeout=timeout,
+            retries=self._count("retries", 0, 0) or 0,
+        )
+
+    # --- what is evaluated ---
+
+    def _objective(self, space: Space, timeout: float | None) -> Objective | None:
+        if "objective" in self._data and "command" in self._data:
+            self._wrong("command", "either objective or command", "both", "remove one of them")
+        if "command" in self._data:
+            return self._program(space, timeout)
+        for key in ("parameters", "value"):
+            if key in self._data:
+                self._wrong(key, "this key with command only", self._data[key], "remove it, or give a command")
+        if "objective" not in self._data:
+            return None
+        text = self._text("objective", None)
+        if not _FUNCTION.fullmatch(text):
+            self._wrong(
+                "objective", '"module:function"', text, 'such as "wing:drag" for drag in wing.py beside this file'
+            )
+        module, _, function = text.partition(":")
+        return Function(module, function, str(self._folder))
+
+    def _program(self, space: Space, timeout: float | None) -> Program:
+        command = self._data["command"]
+        if not isinstance(command, list) or not command or not all(isinstance(a, str) for a in command):
+            self._wrong("command", "a list of strings", command, 'such as ["./sim", "--angle", "{angle}"]')
+        parameters = self._data.get("parameters", "arguments")
+        ways = ("arguments", "environment", "stdin")
+        if parameters not in ways:
+            self._wrong(
+                "parameters", f"one of {listed(ways)}", parameters, _advice(parameters, ways, "take one of them")
+            )
+        value = self._data.get("value", "last-line")
+        if value != "last-line" and not (isinstance(value, str) and re.fullmatch("json:.+", value)):
+            self._wrong("value", '"last-line" or "json:KEY"', value, "say where in the output the value is")
+        if parameters == "arguments":
+            self._check_placeholders(command, space)
+        for name in space if parameters == "environment" else ():
+            if not re.fullmatch(r"[^=\0]+", name):
+                self._wrong(f"space.{name}", "a name for an environment variable", name, "rename it, without '='")
+        return Program(tuple(command), parameters, value, str(self._folder), timeout)
+
+    def _check_placeholders(self, command: list[str], space: Space) -> None:
+        used = [name for argument in command for name in placeholders(argument)]
+        for name in used:
+            if name not in space.names:
+                advice = _advice(name, space.names, "write {{ and }} for braces that are meant as they are")
+                self._wrong("command", f"names in braces among {listed(space.names)}", f"{{{name}}}", advice)
+        unused = [name for name in space.names if name not in used]
+        if unused:
+            self._wrong(
+                "command",
+                "each parameter in braces somewhere",
+                f"no {{{unused[0]}}}",
+                'add it, or pass parameters = "environment" or "stdin"',
+            )
+
+    # --- the space and the method ---
+
+    def _space(self, goal: str) -> Space:
+        tables = self._data.get("space")
+        if not isinstance(tables, dict) or not tables:
+            self._wrong("space", "a table for each parameter", tables, "such as [space.angle] with type, low and high")
+        taken = ("trial", f"value to {goal}")
+        for name in tables:
+            if plain(name).lower() in taken or name != name.strip() or not name:
+                self._wrong(
+                    f"space.{name}",
+                    "a name of its own without blanks around it",
+                    name,
+                    f"rename it; {listed(taken)} are taken by sheets",
+                )
+        self._check_apart("space", "names", tables)
+        return Space({name: self._parameter(f"space.{name}", table) for name, table in tables.items()})
+
+    def _parameter(self, key: str, table: Any) -> Parameter:
+        if not isinstance(table, dict):
+            self._wrong(
+                key, "a table with type, low and high", table, 'such as {type = "float", low = 0.0, high = 1.0}'
+            )
+        kind = table.get("type")
+        if not isinstance(kind, str) or kind not in _SPACE_KEYS:
+            advice = _advice(kind, _SPACE_KEYS, "take one of them")
+            self._wrong(f"{key}.type", f"one of {listed(tuple(_SPACE_KEYS))}", kind, advice)
+        make, keys = _SPACE_KEYS[kind]
+        self._check_keys(table, ("type", *keys), f"{key}.")
+        for needed in keys[:2] if kind != "categorical" else keys:
+            if needed not in table:
+                self._missing(f"{key}.{needed}", f"a {kind} needs it")
+        try:
+            parameter: Parameter = make(**{k: v for k, v in table.items() if k != "type"})
+        except SpaceError as error:
+            raise StudyFileError(f"{self._path}: {key}: {safe(error, *self._urls)}") from None
+        if isinstance(parameter, Categorical):
+            self._check_apart(f"{key}.choices", "choices", parameter.choices)
+        return parameter
+
+    def _check_apart(self, key: str, what: str, values: Iterable[Choice]) -> None:
+        """Results come back in tables, whatever else the study does: there, every value must be itself."""
+        pair = alike(values)
+        if pair is not None:
+            got = " and ".join(f"{safe(repr(value), *self._urls):.80}" for value in pair)
+            expected = f"{what} that a table of results can tell apart"
+            raise StudyFileError(f"{self._path}: {key}: expected {expected}, got {got}; drop one, or rename it")
+
+    def _method(self, space: Space) -> tuple[str, dict[str, Any]]:
+        method = self._data.get("method", "auto")
+        settings: dict[str, Any] = {}
+        if isinstance(method, dict):
+            settings = {key: _tuples(value) for key, value in method.items() if key != "name"}
+            method = method.get("name")
+        if not isinstance(method, str):
+            self._wrong(
+                "method", 'a name, or a table such as {name = "add-gp-ucb", group_size = 4}', method, "name one"
+            )
+        for key in KNOWLEDGE:
+            if key in self._data:
+                if key in settings:
+                    self._wrong(key, "to be said once", "it and method." + key, "remove one of them")
+                settings[key] = _tuples(self._data[key])
+        for key in ("together", "apart", "groups"):
+            self._check_named(key, settings.get(key, ()), space)
+        return method, settings
+
+    def _check_named(self, key: str, groups: Any, space: Space) -> None:
+        """Lists of names, each of which the space has; what they mean together is the method's to check."""
+        if not isinstance(groups, tuple) or not all(isinstance(group, tuple) for group in groups):
+            self._wrong(key, "a list of lists of names", self._data.get(key), 'such as [["angle", "sweep"]]')
+        for name in (name for group in groups for name in group):
+            if name not in space.names:
+                advice = _advice(name, space.names, "name parameters of this study")
+                self._wrong(key, f"names among {listed(space.names)}", name, advice)
+
+    # --- where it is kept and run ---
+
+    def _storage(self, name: str) -> str:
+        file = re.sub(r"[^-.+ @,=~\w]", "_", name)
+        url = self._text("storage", f"sqlite:///{file}.db")
+        if url.startswith("sqlite:///"):
+            database = url.removeprefix("sqlite:///")
+            if not database or database == ":memory:":
+                self._wrong("storage", "a file for SQLite", url, 'such as "sqlite:///wing.db": memory forgets')
+            return f"sqlite:///{self._folder / database}"
+        if not re.match(r"postgresql(\+\w+)?://.", url):
+            self._wrong("storage", '"sqlite:///FILE.db" or "postgresql://USER@HOST/DATABASE"', url, "correct it")
+        return url
+
+    def _executor(self) -> str | None:
+        if "executor" not in self._data:
+            return None
+        given = self._text("executor", None)
+        if not re.fullmatch(r"dask://([\w.-]+|\[[\da-fA-F:.]+\]):[0-9]{1,5}", given):
+            self._wrong(
+                "executor",
+                '"dask://HOST:PORT", the address of a Dask scheduler',
+                given,
+                "correct it; for processes of this machine, remove it and say workers = N",
+            )
+        return given
+
+    # --- single values ---
+
+    def _text(self, key: str, default: str | None) -> str:
+        if key not in self._data and default is None:
+            self._missing(key, "every study needs it")
+        value = self._data.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            self._wrong(key, "a text in quotes", value, "write it in quotes")
+        return value
+
+    def _count(self, key: str, default: int | None, least: int) -> int | None:
+        value = self._data.get(key, default)
+        if key in self._data and (isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63):
+            self._wrong(key, f"a whole number from {least} up", value, "correct it")
+        return value
+
+    def _positive(self, key: str) -> float | None:
+        value = self._data.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
+            self._wrong(key, "a number of seconds above 0", value, "leave it out for no limit")
+        return float(value)
+
+    def _check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
+        for key in table:
+            if key not in known:
+                advice = _advice(key, known, "remove it")
+                name, names = show(prefix + key, urls=self._urls), f"the keys are {', '.join(known)}"
+                raise StudyFileError(f"{self._path}: unknown key {name}; {names}; {advice}")
+
+    def _missing(self, key: str, why: str) -> NoReturn:
+        raise StudyFileError(f"{self._path}: {key} is missing; {why}")
+
+    def _wrong(self, key: str, expected: str, got: object, advice: str) -> NoReturn:
+        text = _kind(got) if key in _PLACES else show(got, urls=self._urls)
+        raise StudyFileError(f"{self._path}: {key}: expected {expected}, got {text}; {advice}")
+
+
+def _kind(place: object) -> str:
+    """A storage or an executor that makes no sense: a password may be all that it says."""
+    if not isinstance(place, str):
+        name = type(place).__name__
+        return {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
+    return repr(shown(place)) if "://" in place else "a text without ://"
+
+
+def _urls(data: dict[str, Any]) -> Iterator[str]:
+    """Texts that look like URLs, and all that is said about storage and executor."""
+    left: list[tuple[Any, bool]] = [(data, False)]
+    while left:  # no recursion: dotted keys nest as deep as one likes
+        found, known = left.pop()
+        if isinstance(found, dict):
+            left += [(key, False) for key in found]
+            left += [(value, known or key.casefold() in _PLACES) for key, value in found.items()]
+        elif isinstance(found, list):
+            left += [(value, known) for value in found]
+        elif isinstance(found, str) and (known or may_hold_secret(found)):
+            yield found
+
+
+def _advice(given: object, known: Sequence[str] | Mapping[str, Any], otherwise: str) -> str:
+    near = closest(given, known)
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

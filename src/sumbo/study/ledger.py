@@ -1,0 +1,366 @@
+"""The ledger: what was asked and told, in order. Everything else about a study is made from it.
+
+Every event takes the next sequence number: asked, told, cancelled, corrected. A trial's record keeps the numbers of its
+own, so the study as it was at any moment can be made again: told are the trials with `told` up to that number, in this
+order, and pending are those asked and not ended by then. A suggestion writes down which number it had seen. That, the
+seed and the method are all it depends on.
+
+| symbol  | shape  | meaning                                                        |
+|---------|--------|----------------------------------------------------------------|
+| X       | (n, D) | points told, in the order of telling                           |
+| y       | (n,)   | their values in the user's units, NaN where one failed         |
+| pending | (p, D) | points asked that have not ended                               |
+"""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sumbo._typing import Array
+from sumbo.executors.results import EvaluationResult
+from sumbo.space import Space
+
+State = Literal["running", "open", "waiting", "done", "failed", "cancelled"]
+FINISHED, ENDED = ("done", "failed"), ("done", "failed", "cancelled")
+_UNCOUNTED = ("open", "cancelled")  # no budget pays for these
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One trial in the ledger. Never changed in place: `replace` makes the next version.
+
+    Attributes:
+        number: 0, 1, 2, ... in the order of asking.
+        text: the params as JSON.
+        unit: the point in the unit cube; None if it is not in the present space.
+        asked: sequence number of the ask.
+        seen: the last sequence number that its suggestion knew of; None for a point of the user's own.
+        signature: names the space, and the method of a suggestion: what a method left behind is for its like alone.
+        budget: how many evaluations there were to be, as the suggestion knew.
+        metadata: what the method wrote beside its suggestion.
+        method_state: the state that the suggestion left, where it changed it.
+        state: running (by a program), open (by a person), waiting (for whoever comes), done, failed or cancelled.
+        told: sequence number of the tell or the cancelling.
+        earlier: (sequence number, value, reason) of results that were corrected, oldest first.
+        lease: who evaluates it, where several processes share a study.
+        lost: how many processes died evaluating it.
+        suggest_seconds, seconds: of the suggestion, and from asking to telling or in the objective.
+        started, ended: when, for people; order goes by sequence numbers.
+    """
+
+    number: int
+    text: str
+    unit: Array | None
+    asked: int
+    seen: int | None = None
+    signature: str | None = None
+    budget: int | None = None
+    metadata: Any = None
+    method_state: dict[str, Any] | None = None
+    state: State = "running"
+    told: int | None = None
+    value: float | None = None
+    reason: str | None = None
+    detail: str | None = None
+    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
+    lease: int | None = None
+    lost: int = 0
+    suggest_seconds: float | None = None
+    seconds: float | None = None
+    started: float | None = None
+    ended: float | None = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """A dict of the caller's own."""
+        return json.loads(self.text)
+
+    def result_as_of(self, sequence: int) -> tuple[float | None, str | None]:
+        """Value and reason, before corrections that came later."""
+        found = self.value, self.reason
+        for until, value, reason in reversed(self.earlier):
+            if sequence >= until:
+                break
+            found = value, reason
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The study as a method sees it, but for the sign of values."""
+
+    X: Array
+    y: Array
+    metadata: list[Any]
+    pending: Array
+    pending_metadata: list[Any]
+    number: int
+    state: dict[str, Any]
+    sequence: int
+
+
+class Told:
+    """The points that were told, in order, in arrays that grow: with 100,000 of them no ask can go through all."""
+
+    def __init__(self, dim: int) -> None:
+        self.numbers: list[int] = []
+        self.at: dict[int, int] = {}  # where a trial is among them
+        self._X, self._y = np.empty((16, dim)), np.empty(16)
+
+    @property
+    def X(self) -> Array:
+        return _read_only(self._X[: len(self.numbers)])
+
+    @property
+    def y(self) -> Array:
+        return self._y[: len(self.numbers)].copy()  # corrections change it in place
+
+    def extend(self, records: Sequence[Record]) -> None:
+        """Trials have ended, in this order."""
+        n, total = len(self.numbers), len(self.numbers) + len(records)
+        if total > len(self._y):
+            more = max(len(self._y), total - len(self._y))
+            self._X, self._y = (np.concatenate([a, np.empty((more, *a.shape[1:]))]) for a in (self._X, self._y))
+        self._X[n:total] = np.concatenate([record.unit for record in records]).reshape(len(records), -1)
+        self._y[n:total] = [math.nan if record.value is None else record.value for record in records]
+        self.at.update((record.number, n + i) for i, record in enumerate(records))
+        self.numbers += [record.number for record in records]
+
+    def correct(self, record: Record) -> None:
+        """The result of one of them is another."""
+        self._y[self.at[record.number]] = math.nan if record.value is None else record.value
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Ledger:
+    """A ledger in memory; with a subclass, one that is kept elsewhere too and shared with other processes."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.sequence = 0
+        self.records: list[Record] = []
+        self.taken: set[bytes] = set()  # points in the unit cube, to tell whether one is new
+        self._told = Told(space.dim)
+        self._live: dict[int, Record] = {}  # asked and not ended, by number
+        self._states: dict[str | None, dict[str, Any]] = {}  # the latest of each signature
+        self._with_metadata: set[str | None] = set()  # signatures
+        self._counted = 0
+
+    # --- reading ---
+
+    def refresh(self) -> None:
+        """Take in what other processes wrote."""
+
+    @property
+    def counted(self) -> int:
+        """How many trials a budget pays for: not those in people's hands, nor cancelled ones."""
+        return self._counted
+
+    def best(self, sign: float) -> Record | None:
+        """The trial with the largest sign * value; of equals the first."""
+        done = [record for record in self.records if record.value is not None]
+        return max(done, key=lambda record: sign * (record.value or 0.0), default=None)
+
+    @property
+    def live(self) -> list[Record]:
+        """Trials that have not ended, by number."""
+        return sorted(self._live.values(), key=lambda record: record.number)
+
+    def history(self, signature: str | None) -> History:
+        """The study as it is now."""
+        pending = [record for record in self.live if record.unit is not None]
+        return History(
+            X=self._told.X,
+            y=self._told.y,
+            metadata=self._metadata(signature),
+            pending=self._points(pending),
+            pending_metadata=[_metadata(record, signature) for record in pending],
+            number=len(self.records),
+            state=self._states.get(signature, {}),
+            sequence=self.sequence,
+        )
+
+    def _metadata(self, signature: str | None) -> list[Any]:
+        """Of the trials told, where there is any: with 100,000 of them no ask can go through all."""
+        numbers = self._told.numbers
+        if signature not in self._with_metadata:
+            return [None] * len(numbers)
+        return [_metadata(self.records[number], signature) for number in numbers]
+
+    def history_as_of(self, sequence: int, signature: str | None) -> History:
+        """The study as it was when the ledger had grown to this number."""
+        asked = [record for record in self.records if record.asked <= sequence]
+        here = [record for record in asked if record.unit is not None]
+        ended = [record for record in here if record.told is not None and record.told <= sequence]
+        told = sorted((record for record in ended if record.state != "cancelled"), key=_when_told)
+        pending = [record for record in here if record.told is None or record.told > sequence]
+        values = [record.result_as_of(sequence)[0] for record in told]
+        by_ask = sorted(asked, key=lambda record: record.asked)
+        states = [r.method_state for r in by_ask if r.signature == signature and r.method_state is not None]
+        return History(
+            X=self._points(told),
+            y=np.array([math.nan if value is None else value for value in values], dtype=float),
+            metadata=[_metadata(record, signature) for record in told],
+            pending=self._points(pending),
+            pending_metadata=[_metadata(record, signature) for record in pending],
+            number=len(asked),
+            state=states[-1] if states else {},
+            sequence=sequence,
+        )
+
+    def taken_as_of(self, sequence: int) -> set[bytes]:
+        """Points that were not free when the event with this number came."""
+        return {
+            record.unit.tobytes()
+            for record in self.records
+            if record.asked < sequence and record.unit is not None
+            if not (record.state == "cancelled" and record.told is not None and record.told < sequence)
+        }
+
+    def _points(self, records: Sequence[Record]) -> Array:
+        return np.array([record.unit for record in records], dtype=float).reshape(len(records), self.space.dim)
+
+    # --- writing ---
+
+    @contextmanager
+    def writing(self) -> Iterator[int]:
+        """Nobody else writes inside, and what others wrote is known. Gives the sequence number of the event."""
+        yield self.sequence + 1
+
+    def put(self, record: Record, sequence: int) -> None:
+        """Append an event: a new trial, or the next version of one."""
+        self._apply([record])
+        self.sequence = sequence
+
+    def tell(self, number: int, result: EvaluationResult, lease: int | None = None) -> bool:
+        """Record what came of a trial that has not ended; False if it has, or is another process's by now."""
+        with self.writing() as sequence:
+            record = self.records[number]
+            if record.state in ENDED or record.lease != lease:
+                return False
+            self.put(told(record, result, sequence), sequence)
+        return True
+
+    def observe(self, params: Mapping[str, Any], result: EvaluationResult) -> Record:
+        """Add a finished trial that nobody asked for.
+
+        Raises:
+            SpaceError: the point is not in the space. Nothing changes.
+        """
+        x = self.space.array(params)
+        # Through the array: plain Python types in the space's order, digits unchanged.
+        text, unit = json.dumps(self.space.from_array(x)), self.space.encode(x)
+        with self.writing() as sequence:
+            asked = Record(len(self.records), text, unit, sequence, signature=digest(self.space.to_dict()))
+            record = told(asked, result, sequence)
+            self.put(record, sequence)
+        return record
+
+    def cancel(self, number: int) -> bool:
+        """A trial will not be evaluated, and its point is free again; False if it has ended."""
+        with self.writing() as sequence:
+            record = self.records[number]
+            if record.state in ENDED:
+                return False
+            record = replace(record, state="cancelled", told=sequence, ended=time.time(), lease=None)
+            self.put(record, sequence)
+        return True
+
+    def correct(self, number: int, result: EvaluationResult) -> None:
+        """A finished trial was told wrongly. What it was told before stays on record."""
+        with self.writing() as sequence:
+            record = self.records[number]
+            before = (sequence, record.value, record.reason)
+            seconds = result.seconds if result.seconds is not None else record.seconds
+            fresh = told(record, replace(result, seconds=seconds), sequence)
+            self.put(replace(fresh, told=record.told, ended=record.ended, earlier=(*record.earlier, before)), sequence)
+
+    # --- sharing: a ledger in memory is one process's ---
+
+    def claim(self, limit: int | None) -> Record | None:
+        """Make a waiting trial this process's own; None if there is none, or programs have as many as the limit."""
+        return None
+
+    def release(self, number: int) -> None:
+        """Let a running trial of this process wait for another."""
+
+    def maintain(self) -> list[int]:
+        """Show that this process lives; let trials of dead ones wait for another. Returns their numbers."""
+        return []
+
+    @property
+    def lease(self) -> int | None:
+        """Under which this process holds its trials."""
+        return None
+
+    def _apply(self, records: Sequence[Record]) -> None:
+        """Take in versions of trials, new ones by number."""
+        ended: list[Record] = []
+        corrected: list[Record] = []
+        for record in records:
+            number, state = record.number, record.state
+            before = self.records[number].state if number < len(self.records) else None
+            if before is None:
+                assert number == len(self.records), "trials are numbered without gaps"
+                self.records.append(record)
+                if record.method_state is not None:
+                    self._states[record.signature] = record.method_state
+            else:
+                self.records[number] = record
+                self._counted -= before not in _UNCOUNTED
+            self._counted += state not in _UNCOUNTED
+            if record.metadata is not None:
+                self._with_metadata.add(record.signature)
+            if record.unit is not None:
+                (self.taken.discard if state == "cancelled" else self.taken.add)(record.unit.tobytes())
+            if state not in ENDED:
+                self._live[number] = record
+                continue
+            self._live.pop(number, None)
+            if record.unit is not None and state != "cancelled":
+                (corrected if before in ENDED else ended).append(record)
+        if ended:
+            self._told.extend(sorted(ended, key=_when_told))
+        for record in corrected:
+            self._told.correct(record)
+
+
+def told(record: Record, result: EvaluationResult, sequence: int) -> Record:
+    """The next version of a trial that has ended."""
+    return replace(
+        record,
+        state="failed" if result.value is None else "done",
+        told=sequence,
+        value=result.value,
+        reason=result.reason,
+        detail=result.detail or None,
+        seconds=result.seconds,
+        ended=time.time(),
+        lease=None,
+    )
+
+
+def _when_told(record: Record) -> int:
+    assert record.told is not None
+    return record.told
+
+
+def digest(data: Any) -> str:
+    """A short name for JSON data."""
+    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()[:8]
+
+
+def _metadata(record: Record, signature: str | None) -> Any:
+    return record.metadata if record.signature == signature else None

@@ -1,0 +1,570 @@
+"""Ask for points, tell their values: a space, a method and a ledger. The sign of values flips here alone."""
+
+import copy
+import json
+import math
+import numbers
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+from sumbo import _interrupts, methods
+from sumbo._typing import Array
+from sumbo.acquisition import warmup
+from sumbo.errors import NotFittedError, SettingError, StateError, SumboError, TellError
+from sumbo.executors.results import EvaluationResult, measured
+from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.threads import one_thread
+from sumbo.methods import Deadline, Method, SuggestContext, Suggestion, check_count, randomness
+from sumbo.regret import Direction, check_direction
+from sumbo.space import Space, SpaceLike
+from sumbo.space.parameters import show
+from sumbo.study.ledger import ENDED, FINISHED, History, Ledger, Record, State, digest
+
+if TYPE_CHECKING:
+    from sumbo.insights.analysis import StudyAnalysis
+    from sumbo.insights.tables import Importances, Interactions
+    from sumbo.study.run import Result
+
+_Table = TypeVar("_Table", "Interactions", "Importances")
+
+FORMAT = 2  # of `to_dict`; raised when a reader of older sumbo would misunderstand
+_UNEDITED = "give a state as Optimizer.to_dict returned it"
+_DEEPEST = 20  # levels of a saved state; ours have no more than ten
+_QUICK = 0.05  # seconds; a suggestion that takes less is made while the ledger is ours, so that it knows of all others
+_TRIES = 3  # at a suggestion that knows of all others, where that takes longer
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point and what became of it.
+
+    Attributes:
+        number: 0, 1, 2, ... in the order of asking.
+        params: the point by parameter name.
+        x: the point as a read-only array in the space's order and units; a category as its index.
+        value: what was told, None as long as nothing was or if it failed.
+        state: "running", "done", "failed" or "cancelled"; in a stored study also "open", in somebody's hands, and
+            "waiting", for a process that takes it over.
+        reason: why it failed, in words.
+        seconds: in the objective, where that is known, or from asking to telling; None for points of the user's own.
+        suggest_seconds: how long the suggestion took; None likewise.
+
+    Example:
+        >>> trial = Optimizer([(0, 1)], seed=0).ask()
+        >>> trial.number, trial.state, list(trial.params)
+        (0, 'running', ['x0'])
+    """
+
+    number: int
+    params: dict[str, Any]
+    x: Array = field(compare=False)
+    value: float | None = None
+    state: State = "running"
+    reason: str | None = None
+    seconds: float | None = None
+    suggest_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A suggestion that is not in the ledger yet."""
+
+    suggestion: Suggestion
+    history: History
+    rng: np.random.Generator
+    seconds: float
+
+
+class Optimizer:
+    """Suggests points of a space and learns from their values.
+
+    Args:
+        space: a `Space`, a dict of parameters, or a list of (low, high) bounds.
+        method: a name such as "auto" or "add-gp-ucb", or a method object with settings.
+        direction: "minimize" or "maximize".
+        seed: an integer for a run that can be repeated exactly.
+        budget: how many evaluations there will be, if known; few methods ask.
+
+    Example:
+        >>> opt = Optimizer([(0, 1)] * 3, seed=0)
+        >>> for _ in range(12):
+        ...     trial = opt.ask()
+        ...     opt.tell(trial, float(np.sum(trial.x**2)))
+        >>> opt.best.value < 2
+        True
+
+    Raises:
+        SpaceError, SettingError: an argument makes no sense; the message says which and why.
+    """
+
+    def __init__(
+        self,
+        space: SpaceLike,
+        method: str | Method = "auto",
+        direction: Direction = "minimize",
+        seed: int | None = None,
+        *,
+        budget: int | None = None,
+    ) -> None:
+        check_direction(direction)
+        self.space = Space.coerce(space)
+        self.method = methods.resolve(method)
+        self.method.check(self.space)
+        self.direction: Direction = direction
+        self.budget = None if budget is None else check_count("budget", budget)
+        self.seed = randomness.checked_seed(seed)
+        self._by_name = isinstance(space, Space | Mapping)
+        self._ledger = Ledger(self.space)
+        self._signature = digest(self.space.to_dict()) + digest(methods.method_to_dict(self.method))
+        self._asked_at: dict[int, float] = {}
+        self._last_seconds = math.inf  # of a suggestion
+        self._read_back = False  # is the method's state one from a file, which people can edit?
+        self._cache: AdditiveGP | None = None
+        self._answers: dict[str, tuple[Any, Any]] = {}  # the last tables of what was learned, with what they depend on
+
+    @classmethod
+    def _on(cls, ledger: Ledger, method: Method, direction: Direction, seed: int, budget: int | None) -> "Optimizer":
+        """One that goes on with a ledger."""
+        opt = cls(ledger.space, method, direction, seed, budget=budget)
+        opt._ledger = ledger
+        return opt
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(self, n: None = None, *, deadline: float | None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int, *, deadline: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, deadline: float | None = None) -> Trial | list[Trial]:
+        """The next point to evaluate, or a list of n different ones to evaluate together.
+
+        Args:
+            n: how many; None for a single trial.
+            deadline: seconds within which to answer, with the best found by then. Such an answer depends on the speed
+                of the machine; without a deadline the same history always gives the same answer.
+        """
+        if deadline is not None and not (_is_number(deadline) and deadline > 0):
+            raise SettingError(f"deadline must be a positive number of seconds; got {deadline!r}")
+        if n is None:
+            return self._asked(Deadline.after(deadline))
+        n, until = check_count("n", n), Deadline.after(deadline)
+        return [self._asked(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(n)]
+
+    def _asked(self, deadline: Deadline) -> Trial:
+        record = self._ask(deadline)
+        assert record is not None  # there is no limit
+        return self._trial(record)
+
+    def _ask(
+        self,
+        deadline: Deadline,
+        *,
+        state: State = "running",
+        lease: int | None = None,
+        limit: int | None = None,
+    ) -> Record | None:
+        """Put the next suggestion into the ledger; None if programs have as many trials as the limit allows.
+
+        Others may write meanwhile. A quick suggestion is made while nobody can; a slow one is made again if others
+        have asked since, and at last moved off their points.
+        """
+        proposal = None
+        for attempt in range(_TRIES):
+            if proposal is not None or self._last_seconds >= _QUICK:
+                self._ledger.refresh()
+                proposal = self._proposed(deadline)
+            with self._ledger.writing() as sequence:
+                if limit is not None and self._ledger.counted >= limit:
+                    return None
+                known = proposal is not None and proposal.history.number == len(self._ledger.records)
+                if not known and self._last_seconds < _QUICK:
+                    proposal, known = self._proposed(deadline), True
+                if proposal is not None and (known or attempt == _TRIES - 1):
+                    return self._put(proposal, sequence, state, lease)
+        assert False, "the last attempt returns"  # noqa: B011, PT015
+
+    def _proposed(self, deadline: Deadline) -> _Proposal:
+        began = time.monotonic()
+        history = self._ledger.history(self._signature)
+        sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
+        with one_thread(), self._edits_explained():
+            query = self._query(history, self.budget, sooner)
+            if deadline.moment is not None and not warmup.ready():
+                answer = Suggestion(query.uniform(1)[0], query.state)
+            else:
+                answer = self.method.suggest(query)
+        self._cache = answer.cache if answer.cache is not None else self._cache
+        self._last_seconds = time.monotonic() - began
+        return _Proposal(answer, history, query.rng, self._last_seconds)
+
+    def _put(self, proposal: _Proposal, sequence: int, state: State, lease: int | None) -> Record:
+        answer, history = proposal.suggestion, proposal.history
+        with self._edits_explained():
+            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, proposal.rng)
+        _interrupts.poll()  # the last moment at which nothing has changed
+        record = Record(
+            len(self._ledger.records),
+            json.dumps(params),
+            unit,
+            sequence,
+            seen=history.sequence,
+            signature=self._signature,
+            budget=self.budget,
+            metadata=answer.note,
+            method_state=None if answer.state == history.state else answer.state,
+            state=state,
+            lease=lease,
+            suggest_seconds=proposal.seconds,
+            started=time.time(),
+        )
+        self._ledger.put(record, sequence)
+        self._asked_at[record.number] = time.monotonic()
+        return record
+
+    # --- telling -----------------------------------------------------------------------------------------------
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
+    ) -> None:
+        """Record the value of a trial. NaN, infinity and a masked value are recorded as a failure.
+
+        Args:
+            trial: what `ask` returned, or its number.
+            value: the value of the objective: a number, or an array of one.
+            failed: the evaluation gave no value.
+            reason: why, for whoever reads the history.
+
+        Raises:
+            TellError: the trial is unknown or told already, or the value is not a single real number. Nothing changes.
+        """
+        number, result = self._checked_number(trial), _outcome(value, failed, reason)
+        with _interrupts.held():
+            self._tell(number, result)
+
+    def _tell(self, number: int, result: EvaluationResult, lease: int | None = None) -> bool:
+        asked = self._asked_at.pop(number, None)
+        if result.seconds is None and asked is not None:
+            result = replace(result, seconds=time.monotonic() - asked)
+        return self._ledger.tell(number, result, lease)
+
+    def cancel(self, trial: Trial | int) -> None:
+        """Take a trial back that will not be evaluated: neither a value nor a failure, and its point is free again.
+
+        Raises:
+            TellError: the trial is unknown, or has ended. Nothing changes.
+        """
+        number = self._checked_number(trial)
+        self._ledger.cancel(number)
+        self._asked_at.pop(number, None)
+
+    def observe(
+        self,
+        params: Mapping[str, Any] | Any,
+        value: float | None = None,
+        *,
+        failed: bool = False,
+        reason: str | None = None,
+    ) -> Trial:
+        """Record a point of one's own: params by name, or an array in the space's order.
+
+        Raises:
+            SpaceError: the point is not in the space. Nothing is changed.
+            TellError: the value is not a single real number. Nothing is changed.
+        """
+        own = params if isinstance(params, Mapping) else self.space.from_array(params)
+        result = _outcome(value, failed, reason)
+        with _interrupts.held():
+            return self._trial(self._ledger.observe(own, result))
+
+    def _checked_number(self, trial: Trial | int) -> int:
+        number = trial.number if isinstance(trial, Trial) else trial
+        records = self._ledger.records
+        if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+            raise TellError(f"tell takes a trial or its number; got {trial!r}")
+        if not 0 <= number < len(records):
+            known = f"0 to {len(records) - 1}" if records else "none yet"
+            raise TellError(f"there is no trial {number} (known: {known}); use observe for points of your own")
+        record = records[int(number)]
+        if isinstance(trial, Trial) and trial.params != record.params:
+            raise TellError(f"trial {number} here has other parameters: it was asked of another optimizer")
+        if record.state == "cancelled":
+            raise TellError(f"trial {number} was cancelled; use observe to record a value for its point")
+        if record.state in FINISHED:
+            raise TellError(f"trial {number} has been told already; use observe to add another value for its point")
+        return int(number)
+
+    # --- running -----------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        f: Callable[[Any], float],
+        budget: int,
+        *,
+        workers: int = 1,
+        executor: Executor | None = None,
+        timeout: float | None = None,
+        callback: "Callable[[Optimizer, Trial], Any] | None" = None,
+        progress: bool = True,
+    ) -> "Result":
+        """Evaluate f so many times more, and learn from it. `sumbo.minimize` says what the arguments mean.
+
+        Returns:
+            What was found, in this run and before; also after Ctrl-C.
+
+        Raises:
+            SettingError: an argument makes no sense, or the objective cannot be sent to other processes.
+            ObjectiveError: the first ten evaluations all failed alike; says how and where.
+        """
+        from sumbo.study.run import run  # which knows of optimizers
+
+        return run(self, f, budget, workers, executor, timeout, callback, progress)
+
+    def _argument(self, record: Record) -> Any:
+        """What an objective is called with: params by name, or an array where the space was given as bounds."""
+        return record.params if self._by_name else self.space.array(record.params)
+
+    # --- what is known -----------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials by number: running, done, failed and cancelled ones."""
+        return tuple(map(self._trial, self._ledger.records))
+
+    def _trial(self, record: Record) -> Trial:
+        params = record.params
+        x = np.full(self.space.dim, math.nan) if record.unit is None else self.space.array(params)
+        x.flags.writeable = False
+        return Trial(
+            record.number,
+            params,
+            x,
+            record.value,
+            record.state,
+            record.reason,
+            record.seconds,
+            record.suggest_seconds,
+        )
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best value told so far, of equals the first; None before the first."""
+        found = self._best
+        return None if found is None else self._trial(found)
+
+    @property
+    def _best(self) -> Record | None:
+        return self._ledger.best(self._sign)
+
+    @property
+    def model(self) -> AdditiveGP | None:
+        """The model of all values told, if there is one: on the unit cube, values standardised, larger is better."""
+        with one_thread(), self._edits_explained():
+            return self.method.model(self._query_now())
+
+    @property
+    def decomposition(self) -> Decomposition | None:
+        """The groups in use; None before there is a model."""
+        model = self.model
+        return None if model is None else model.decomposition
+
+    def interactions(self, *, evaluations: int | None = None) -> "Interactions":
+        """Which parameters interact: every pair with the probability that both belong to one group.
+
+        What the user declared is kept to. Asked again with no new values, the answer is the same and comes at once.
+
+        Args:
+            evaluations: about so many evaluations of the evidence; more take longer and are surer. By default enough
+                for some seconds.
+
+        Raises:
+            NotFittedError: fewer than 10 values were told, or they do not differ.
+            SettingError: evaluations is not a whole number from 1 up.
+        """
+        budget = None if evaluations is None else check_count("evaluations", evaluations)
+        key = ("interactions", self._count_told, budget)
+        return self._explained(key, lambda view: view.find_interactions(budget))
+
+    def importance(self) -> "Importances":
+        """How much of the objective's variance over the space each parameter and each group accounts for.
+
+        Raises:
+            NotFittedError: fewer than 10 values were told, or they do not differ.
+        """
+        # The groups in use may change when points are asked for, too.
+        key = ("importance", self._count_told, len(self._ledger.records))
+        return self._explained(key, lambda view: view.importance)
+
+    def _explained(self, key: tuple[Any, ...], answer: "Callable[[StudyAnalysis], _Table]") -> _Table:
+        """What the report says too: there is one analysis."""
+        from sumbo.insights.analysis import StudyAnalysis  # which knows of optimizers
+
+        if self._answers.get(key[0], (None,))[0] != key:
+            with self._edits_explained(NotFittedError):
+                self._answers[key[0]] = key, answer(StudyAnalysis.of_optimizer(self))
+        return self._answers[key[0]][1]
+
+    @property
+    def _count_told(self) -> int:
+        """How many results there are, corrections counted as well."""
+        return sum((record.state in FINISHED) + len(record.earlier) for record in self._ledger.records)
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _query_now(self) -> SuggestContext:
+        return self._query(self._ledger.history(self._signature), self.budget)
+
+    def _query(self, history: History, budget: int | None, deadline: Deadline = Deadline()) -> SuggestContext:  # noqa: B008
+        return SuggestContext(
+            space=self.space,
+            X=history.X,
+            y=self._sign * history.y,
+            pending=history.pending,
+            notes=history.metadata,
+            pending_metadata=history.pending_metadata,
+            number=history.number,
+            rng=randomness.trial_rng(self.seed, history.number),
+            study_rng=randomness.study_rng(self.seed),
+            state=history.state,
+            cache=self._cache,
+            deadline=deadline,
+            budget=budget,
+        )
+
+    # --- saving ------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as JSON: `from_dict` goes on with identical suggestions; `sumbo.replay` repeats those made."""
+        return {
+            "sumbo": FORMAT,
+            "space": self.space.to_dict(),
+            "method": methods.method_to_dict(self.method),
+            "direction": self.direction,
+            "seed": self.seed,
+            "budget": self.budget,
+            "by_name": self._by_name,
+            "trials": [
+                {"params": record.params} | {key: copy.deepcopy(getattr(record, key)) for key in _KEPT}
+                for record in self._ledger.records
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Optimizer":
+        """The optimizer that `to_dict` described.
+
+        Raises:
+            StateError: the data are of another version, incomplete or contradict themselves; the message says where.
+        """
+        version = data.get("sumbo") if isinstance(data, Mapping) else None
+        if version != FORMAT or isinstance(version, bool):
+            raise StateError(
+                f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r:.80}. Give what "
+                "to_dict returned; a state of another format needs the sumbo that made it"
+            )
+        try:
+            _check_depth(data)
+            space, method = Space.from_dict(data["space"]), methods.method_from_dict(data["method"])
+            if not isinstance(method, Method):
+                raise StateError(f"method: {data['method']['type']} is not a method; {_UNEDITED}")
+            opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
+            opt._read_back, opt._by_name = True, bool(data["by_name"])
+            opt._restore([opt._restored(i, entry) for i, entry in enumerate(data["trials"])])
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, StateError):
+                raise
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise StateError(f"the saved state cannot be read: {what}; {_UNEDITED}") from None
+        return opt
+
+    def _restored(self, i: int, entry: dict[str, Any]) -> Record:
+        x, value, state = self.space.array(entry["params"]), entry["value"], entry["state"]
+        if state not in ("running", *ENDED) or (state == "done") != _is_number(value):
+            raise StateError(f"trial {i}: state {state!r} does not go with value {value!r:.80}; {_UNEDITED}")
+        kept = copy.deepcopy({key: entry[key] for key in _KEPT}) | {"value": float(value) if state == "done" else None}
+        kept["earlier"] = tuple((int(at), old, reason) for at, old, reason in kept["earlier"])
+        if kept["method_state"] is not None and not isinstance(kept["method_state"], dict):
+            raise StateError(f"trial {i}: method_state must be an object or null; {_UNEDITED}")
+        for key in ("asked", "seen", "told"):
+            if kept[key] is not None and (type(kept[key]) is not int or kept[key] < 0):
+                raise StateError(f"trial {i}: {key} must be a whole number; got {kept[key]!r:.80}; {_UNEDITED}")
+        if kept["asked"] is None or (kept["told"] is None) == (state in ENDED):
+            raise StateError(f"trial {i}: state {state!r} does not go with its place in the order; {_UNEDITED}")
+        signature = self._signature if kept["seen"] is not None else self._signature[:8]
+        return Record(i, json.dumps(self.space.from_array(x)), self.space.encode(x), signature=signature, **kept)
+
+    def _restore(self, records: list[Record]) -> None:
+        """Play the events again in their order."""
+        events = [(record.asked, False, record) for record in records]
+        events += [(record.told, True, record) for record in records if record.told not in (None, record.asked)]
+        for sequence, ended, record in sorted(events, key=lambda event: event[0]):
+            if sequence <= self._ledger.sequence or (not ended and record.number != len(self._ledger.records)):
+                raise StateError(f"trial {record.number}: the order of asks and tells makes no sense; {_UNEDITED}")
+            begun = ended or record.told == record.asked or record.state not in ENDED
+            self._ledger.put(record if begun else replace(record, state="running"), sequence)
+        corrections = (at for record in records for at, _, _ in record.earlier)
+        self._ledger.sequence = max([self._ledger.sequence, *corrections])
+
+    @contextmanager
+    def _edits_explained(self, *meant: type[SumboError]) -> Iterator[None]:
+        """Around a method's look at a state that was read back: only the method knows what it should be like.
+
+        Not at its first look only: some of a state is for later.
+        """
+        try:
+            yield
+        except Exception as error:  # nonsense may end in any
+            if not self._read_back or isinstance(error, (StateError, MemoryError, *meant)):
+                raise
+            what = f"the saved state of the method makes no sense to it ({type(error).__name__}: {error!s:.100})"
+            raise StateError(f'{what}; set each "method_state" to null, and it learns anew') from error
+
+
+# What `to_dict` keeps of a record, beside the params.
+_KEPT = (
+    *("state", "value", "reason", "detail", "asked", "seen", "told", "budget", "metadata", "method_state", "earlier"),
+    *("seconds", "suggest_seconds", "started", "ended"),
+)
+
+
+def _check_depth(data: Any, left: int = _DEEPEST) -> None:
+    """Refuse what is nested so deep that copying or writing it may exhaust the stack."""
+    if left == 0:
+        raise StateError(f"the saved state is nested more than {_DEEPEST} deep; {_UNEDITED}")
+    for part in data.values() if isinstance(data, Mapping) else data:
+        if isinstance(part, Mapping | list | tuple):
+            _check_depth(part, left - 1)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return False
+
+
+def _outcome(value: Any, failed: bool, reason: str | None) -> EvaluationResult:
+    """The result to record."""
+    if failed:
+        if value is not None:
+            raise TellError(f"a failed trial has no value; got failed=True with {show(value)}")
+        return EvaluationResult(reason=reason or "failed")
+    if value is None:
+        raise TellError("tell needs a value, or failed=True if there is none")
+    number, problem = measured(value, "a value must be")
+    return EvaluationResult(number, reason or problem)

@@ -1,0 +1,261 @@
+"""minimize and maximize: a new optimizer, run until its budget is spent."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sumbo import _interrupts
+from sumbo._typing import Array
+from sumbo.errors import SettingError
+from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors.processes import Processes, portable
+from sumbo.executors.results import EvaluationResult, Evaluator, evaluate
+from sumbo.methods import Method, check_count
+from sumbo.regret import Direction
+from sumbo.space import SpaceLike
+from sumbo.study.ledger import Record
+from sumbo.study.optimizer import Optimizer, Trial
+from sumbo.study.progress import Progress
+from sumbo.study.runner import Runner
+
+Objective = Callable[[Any], float]
+Callback = Callable[[Optimizer, Trial], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found.
+
+    Attributes:
+        value, params, x: the best trial's; None if every evaluation failed.
+        trials: all trials.
+        optimizer: to go on with, to look at the model, or to save.
+        interrupted: the run was stopped before its budget was spent: by Ctrl-C, by the callback, or because the
+            executor took no more work.
+        name: of the objective; None where it has none, as a lambda.
+
+    Example:
+        >>> result = minimize(lambda x: float(x[0] ** 2), [(-1, 1)], 12, seed=0, progress=False)
+        >>> result.value == result.params["x0"] ** 2
+        True
+        >>> len(result.trials), result.interrupted
+        (12, False)
+        >>> more = result.optimizer.run(lambda x: float(x[0] ** 2), 3, progress=False)
+        >>> len(more.trials)
+        15
+    """
+
+    value: float | None
+    params: dict[str, Any] | None
+    x: Array | None
+    trials: tuple[Trial, ...]
+    optimizer: Optimizer
+    interrupted: bool
+    name: str | None = None
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write one HTML page that shows what was found and learned; it opens from disk and needs nothing else.
+
+        Takes some seconds, with many trials or parameters a minute or two.
+
+        Args:
+            path: an HTML file.
+            title: the page's heading; else the objective's name, or where it has none, the parameters'.
+
+        Raises:
+            SettingError: the file cannot be written.
+            MissingPackageError: plotly is not installed; pip install 'sumbo[plot]'.
+        """
+        from sumbo.report.page import write  # plotly, which few need
+
+        return write(self, path, title=title)
+
+
+def minimize(
+    f: Objective,
+    space: SpaceLike,
+    budget: int,
+    *,
+    method: str | Method = "auto",
+    seed: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+) -> Result:
+    """Find where f is small in `budget` evaluations.
+
+    Args:
+        f: takes a dict of parameters, or an array where `space` is a list of bounds. An exception or a value that is
+            not finite makes a failed trial, which the search learns to avoid.
+        space: a `Space`, a dict of parameters, or a list of (low, high) bounds.
+        budget: number of evaluations.
+        method: a name or a method object; see `sumbo.Optimizer`.
+        seed: an integer for a run that can be repeated exactly.
+        workers: evaluations at a time, each in a process of its own. A worker that ends gets its next point at once,
+            while the others run. One that dies takes no more than its own trial with it, which counts as failed.
+        executor: any `concurrent.futures.Executor` to evaluate in instead, such as Dask's `Client.get_executor()`;
+            `workers` says how many evaluations it gets at a time.
+        timeout: seconds after which an evaluation counts as failed. Its process is killed; an executor is asked to
+            cancel it.
+        callback: called with the optimizer and each finished trial; the run ends early if it returns True.
+        progress: show best value, trial and time left on standard error.
+
+    Returns:
+        What was found; also after Ctrl-C.
+
+    Raises:
+        SpaceError, SettingError: an argument makes no sense, or the objective cannot be sent to other processes.
+        ObjectiveError: the first ten evaluations all failed alike; says how and where.
+
+    Example:
+        >>> result = minimize(lambda x: (x[0] - 0.3) ** 2, [(0, 1)], 15, seed=0, progress=False)
+        >>> result.value < 0.01
+        True
+    """
+    return _new(space, method, "minimize", seed, budget).run(
+        f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
+    )
+
+
+def maximize(
+    f: Objective,
+    space: SpaceLike,
+    budget: int,
+    *,
+    method: str | Method = "auto",
+    seed: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+) -> Result:
+    """Find where f is large in `budget` evaluations; everything else as in `minimize`.
+
+    Example:
+        >>> a, b = sumbo.Int(0, 3), sumbo.Int(0, 3)
+        >>> maximize(lambda p: p["a"] - p["b"], {"a": a, "b": b}, 16, seed=0, progress=False).params
+        {'a': 3, 'b': 0}
+    """
+    return _new(space, method, "maximize", seed, budget).run(
+        f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
+    )
+
+
+def run(
+    opt: Optimizer,
+    f: Objective,
+    budget: int,
+    workers: int,
+    executor: Executor | None,
+    timeout: float | None,
+    callback: Callback | None,
+    progress: bool,
+) -> Result:
+    """So many evaluations more; see `Optimizer.run`."""
+    budget, workers = check_count("budget", budget), check_count("workers", workers)
+    _check_timeout(timeout)
+    if not callable(f):
+        raise SettingError(f"the objective must be a function; got {f!r}")
+    if callback is not None and not callable(callback):
+        raise SettingError(f"callback must be a function of the optimizer and a trial, or None; got {callback!r}")
+    limit = opt._ledger.counted + budget
+    opt.budget = limit
+    stopped = False
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(_interrupts.held())
+            bar = stack.enter_context(Progress(budget, enabled=progress))
+
+            def ended(record: Record, result: EvaluationResult) -> bool:
+                trial = opt._trial(opt._ledger.records[record.number])
+                bar.update(opt.best, trial)
+                with _interrupts.let_in():
+                    return callback is not None and callback(opt, trial) is True
+
+            evaluator = _evaluator(f, min(workers, budget), executor, timeout)
+            runner = Runner(opt, evaluator, workers, limit, argument=opt._argument, ended=ended)
+            stack.callback(runner.close)
+            stack.enter_context(closing(evaluator))
+            runner.run()
+            stopped = len(opt._ledger.live) > 0 or opt._ledger.counted < limit
+    except KeyboardInterrupt:
+        stopped = True
+    except ExecutorGoneError as error:
+        stopped = True
+        _warn(f"the run ends early: the executor takes no more work ({error})")
+    best, trials, name = opt.best, opt.trials, _name(f)
+    if best is None:
+        failed = [trial.reason for trial in trials if trial.state == "failed"]
+        if failed and not stopped:
+            _warn(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
+        return Result(None, None, None, trials, opt, stopped, name)
+    return Result(best.value, best.params, best.x, trials, opt, stopped, name)
+
+
+def _warn(text: str) -> None:
+    """At the line of the user's that called us, through however many of ours."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sumbo."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, RuntimeWarning, level)
+
+
+def _name(f: Objective) -> str | None:
+    while isinstance(f, partial):
+        f = f.func
+    name = getattr(f, "__name__", None) or type(f).__name__
+    return None if name == "<lambda>" else name
+
+
+def _new(space: SpaceLike, method: str | Method, direction: Direction, seed: int | None, budget: int) -> Optimizer:
+    return Optimizer(space, method, direction, seed, budget=check_count("budget", budget))
+
+
+def _check_timeout(timeout: Any) -> None:
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and 0.0 < timeout <= sys.float_info.max):
+        raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
+
+
+def _evaluator(f: Objective, workers: int, executor: Executor | None, timeout: float | None) -> Evaluator:
+    """Where evaluations run: in the user's executor, in processes of our own, or, one at a time, right here."""
+    if executor is not None:
+        if not callable(getattr(executor, "submit", None)):
+            raise SettingError(
+                f"executor must be a concurrent.futures.Executor, such as ThreadPoolExecutor(8); got {executor!r}"
+            )
+        return ExecutorAdapter(executor, f, workers, timeout)
+    if workers > 1 or timeout is not None:
+        return Processes(portable(f), workers, timeout)
+    return _Here(f)
+
+
+class _Here:
+    """Evaluates in the calling thread, at once."""
+
+    def __init__(self, f: Objective) -> None:
+        self._f = f
+
+    def submit(self, argument: Any) -> "Future[EvaluationResult]":
+        future: Future[EvaluationResult] = Future()
+        future.set_result(
+            evaluate(self._evaluate, argument, errors=(Exception,))
+        )  # sys.exit() is meant for this process
+        return future
+
+    def _evaluate(self, argument: Any) -> Any:
+        with _interrupts.let_in():
+            return self._f(argument)
+
+    def close(self) -> None:
+        pass

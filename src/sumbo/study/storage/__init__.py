@@ -1,0 +1,1 @@
+"""Where a ledger is kept so that it outlives a process: SQLite or PostgreSQL."""

@@ -1,0 +1,405 @@
+"""A ledger in a database, through SQLAlchemy Core: a row for each study, each trial, each process that evaluates.
+
+A process keeps a copy of the ledger in memory. To write, it takes the study's next sequence number, which locks the
+study's row until the transaction ends: one writes at a time, commits come in the order of the numbers, and a row whose
+`changed` is above the last number seen is all there is to read again. No order goes by a clock.
+
+ask     UPDATE study, [SELECT what others wrote], INSERT trial; before a slow suggestion a SELECT more
+tell    UPDATE study, UPDATE trial
+"""
+
+import gc
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from sumbo._typing import Array
+from sumbo.errors import SpaceError
+from sumbo.executors.results import EvaluationResult
+from sumbo.space import Space
+from sumbo.study.ledger import Ledger, Record, State, digest, told
+from sumbo.study.storage import holders
+from sumbo.study.storage.integrity import check_records
+
+HEARTBEAT = 30.0  # seconds between two signs of life
+_GRACE = 300.0  # seconds of unavailable_reason after which a process of another machine counts as dead
+_MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
+
+VERSION = 1  # of the tables; raised when an older sumbo would misunderstand them
+
+_tables = sa.MetaData()
+
+studies = sa.Table(
+    "sumbo_studies",
+    _tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(500), nullable=False, unique=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("direction", sa.String(20), nullable=False),
+    sa.Column("space", sa.Text, nullable=False),  # JSON
+    sa.Column("seed", sa.Text, nullable=False),  # larger than any integer of SQL
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+)
+
+trials = sa.Table(
+    "sumbo_trials",
+    _tables,
+    sa.Column("study_id", sa.ForeignKey(studies.c.id), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),  # sequence number of the last event
+    sa.Column("asked", sa.BigInteger, nullable=False),
+    sa.Column("seen", sa.BigInteger),
+    sa.Column("told", sa.BigInteger),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("params", sa.Text, nullable=False),  # JSON
+    sa.Column("unit", sa.LargeBinary),  # doubles: to compute 100,000 points from their params takes seconds
+    sa.Column("value", sa.Double),
+    sa.Column("reason", sa.Text),
+    sa.Column("detail", sa.Text),
+    sa.Column("earlier", sa.Text),  # JSON
+    sa.Column("signature", sa.String(20)),
+    sa.Column("budget", sa.BigInteger),
+    sa.Column("metadata", sa.Text),  # JSON
+    sa.Column("method_state", sa.Text),  # JSON
+    sa.Column("lease", sa.Integer),
+    sa.Column("lost", sa.Integer, nullable=False),
+    sa.Column("suggest_seconds", sa.Double),
+    sa.Column("seconds", sa.Double),
+    sa.Column("started", sa.Double),
+    sa.Column("ended", sa.Double),
+    sa.Index("sumbo_trials_changed", "study_id", "changed"),
+)
+
+leases = sa.Table(
+    "sumbo_leases",
+    _tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.ForeignKey(studies.c.id), nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),  # JSON: which process
+    sa.Column("beat", sa.Double, nullable=False),  # its last sign of life, by the database's clock
+)
+
+# In the order of a Record's fields, which are built by the hundred thousand.
+_READ = (
+    *("number", "params", "unit", "asked", "seen", "signature", "budget", "metadata", "method_state", "state", "told"),
+    *("value", "reason", "detail", "earlier", "lease", "lost", "suggest_seconds", "seconds", "started", "ended"),
+)
+# What an event can change; the rest is written when a trial is asked for.
+_TOLD = ("changed", "state", "told", "value", "reason", "detail", "lease", "seconds", "ended")
+_CHANGING = (*_TOLD, "earlier", "lost")
+
+_study, _number = trials.c.study_id == sa.bindparam("study"), trials.c.number == sa.bindparam("trial")
+
+# Statements are made once: to put one together takes as long as the database takes for it.
+_NEXT = (
+    sa.update(studies)
+    .where(studies.c.id == sa.bindparam("study"))
+    .values(sequence=studies.c.sequence + 1)
+    .returning(studies.c.sequence)
+)
+
+
+def _reading(method_state: Any) -> "sa.Select[Any]":
+    columns = (method_state if name == "method_state" else trials.c[name] for name in _READ)
+    return sa.select(trials.c.changed, *columns).where(_study)
+
+
+# Methods may leave large states behind. Of a long study only the latest are read, and of a known trial none again.
+_ALL = _reading(sa.null())
+_since: sa.BindParameter[int] = sa.bindparam("since")
+_NEW = _reading(sa.case((trials.c.asked > _since, trials.c.method_state))).where(trials.c.changed > _since)
+_INSERT = sa.insert(trials)
+_CHANGE = sa.update(trials).where(_study, _number)
+_TELL = _CHANGE.where(trials.c.told.is_(None), trials.c.lease.is_not_distinct_from(sa.bindparam("holder")))
+_PLAIN = ("lost", "suggest_seconds", "seconds", "started", "ended", "budget", "lease", "signature", "value")
+
+
+def open_engine(url: str) -> Engine:
+    """The database, with our tables in it.
+
+    A commit is on the disk when it returns (synchronous=FULL). SQLite's write-ahead log makes that one flush instead of
+    three or four, and readers do not wait for writers.
+    """
+    if url.startswith("sqlite"):
+        engine = sa.create_engine(url, connect_args={"timeout": 60})
+        sa.event.listen(engine, "connect", _configure)
+    else:
+        # The driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version.
+        engine = sa.create_engine(re.sub("^postgresql:", "postgresql+psycopg:", url), pool_pre_ping=True)
+    _tables.create_all(engine)
+    return engine
+
+
+def _configure(connection: Any, record: object) -> None:
+    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
+        try:
+            connection.execute(f"PRAGMA {pragma}").close()
+        except sqlite3.Error:  # a folder or disk that does not allow it: SQLite's defaults are as safe, only slower
+            continue
+
+
+def clock(engine: Engine) -> sa.ColumnElement[float]:
+    """The database's own time in seconds."""
+    if engine.dialect.name == "sqlite":
+        return sa.literal_column("(julianday('now') - 2440587.5) * 86400.0")
+    return sa.literal_column("extract(epoch from clock_timestamp())")
+
+
+class SqlLedger(Ledger):
+    """The ledger of one study in a database.
+
+    Args:
+        engine: the database.
+        study_id: which study.
+        space: as it is to be searched now. Trials that are not in it are kept, and no longer guide the search.
+    """
+
+    def __init__(self, engine: Engine, study_id: int, space: Space) -> None:
+        super().__init__(space)
+        self.engine = engine
+        self.study_id = study_id
+        self._digest = digest(space.to_dict())
+        self._lease: int | None = None
+        self._connection: Connection | None = None
+        self._uncommitted: list[tuple[Record, int]] = []
+        self.refresh()
+
+    # --- reading ---
+
+    def refresh(self) -> None:
+        """Take in what other processes wrote."""
+        with self.engine.connect() as connection:
+            self._read(connection)
+
+    def _read(self, connection: Connection) -> None:
+        first = self.sequence == 0
+        which = {"study": self.study_id, "since": self.sequence}
+        with _uncollected() if first else nullcontext():
+            rows = connection.execute(_ALL if first else _NEW, which).all()
+            if not rows:
+                return
+            records = sorted((self._record(*row) for row in rows), key=lambda record: record.number)
+            check_records(records, len(self.records))
+            self._apply(records)
+            self.sequence = max(row[0] for row in rows)
+        if first:
+            self._read_states(connection)
+
+    def _read_states(self, connection: Connection) -> None:
+        """The latest state of each signature."""
+        mine = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
+        latest = sa.select(sa.func.max(trials.c.number)).where(mine).group_by(trials.c.signature)
+        where = sa.and_(trials.c.study_id == self.study_id, trials.c.number.in_(latest))
+        for row in connection.execute(sa.select(trials.c.signature, trials.c.method_state).where(where)):
+            self._states[row.signature] = json.loads(row.method_state)
+
+    def read_all_states(self) -> None:
+        """Those of earlier suggestions as well, to make these again."""
+        where = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
+        with self.engine.connect() as connection:
+            for row in connection.execute(sa.select(trials.c.number, trials.c.method_state).where(where)):
+                if row.number < len(self.records):
+                    self.records[row.number].method_state = json.loads(row.method_state)
+
+    def _record(
+        self,
+        changed: int,
+        number: int,
+        text: str,
+        unit: bytes | None,
+        asked: int,
+        seen: int | None,
+        signature: str | None,
+        budget: int | None,
+        metadata: str | None,
+        method_state: str | None,
+        state: State,
+        told: int | None,
+        value: float | None,
+        reason: str | None,
+        detail: str | None,
+        earlier: str | None,
+        *rest: Any,
+    ) -> Record:
+        return Record(
+            number,
+            text,
+            np.frombuffer(unit) if unit and signature and signature[:8] == self._digest else self._unit(text),
+            asked,
+            seen,
+            signature,
+            budget,
+            None if metadata is None else json.loads(metadata),
+            None if method_state is None else json.loads(method_state),
+            state,
+            told,
+            value,
+            reason,
+            detail,
+            () if earlier is None else tuple(map(tuple, json.loads(earlier))),
+            *rest,
+        )
+
+    def _unit(self, text: str) -> Array | None:
+        params = json.loads(text)
+        if not isinstance(params, dict) or params.keys() != set(self.space.names):
+            raise ValueError(f"expected params of {', '.join(self.space.names)}, got {text:.80}")
+        try:
+            return self.space.to_unit(params)
+        except SpaceError:
+            return None
+
+    # --- writing ---
+
+    @contextmanager
+    def writing(self) -> Iterator[int]:
+        with self.engine.begin() as connection:
+            sequence = self._next(connection)
+            if sequence > self.sequence + 1:
+                self._read(connection)
+            self._connection, self._uncommitted = connection, []
+            try:
+                yield sequence
+            finally:
+                self._connection = None
+            if not self._uncommitted:  # no event after all
+                connection.rollback()
+        if self._uncommitted:  # it is on the disk now
+            self._apply([record for record, _ in self._uncommitted])
+            self.sequence = sequence
+
+    def put(self, record: Record, sequence: int) -> None:
+        assert self._connection is not None, "inside of writing()"
+        row = self._row(record, sequence)
+        if record.number == len(self.records):
+            self._connection.execute(_INSERT, row)
+        else:
+            values = {name: row[name] for name in _CHANGING}
+            self._connection.execute(_CHANGE, {"study": self.study_id, "trial": record.number, **values})
+        self._uncommitted.append((record, sequence))
+
+    def tell(self, number: int, result: EvaluationResult, lease: int | None = None) -> bool:
+        with self.engine.begin() as connection:
+            sequence = self._next(connection)
+            record = told(self.records[number], result, sequence)
+            row = self._row(record, sequence)
+            values = {name: row[name] for name in _TOLD}
+            which = {"study": self.study_id, "trial": number, "holder": lease}
+            if connection.execute(_TELL, {**which, **values}).rowcount != 1:
+                connection.rollback()
+                return False
+        if sequence == self.sequence + 1:
+            self._apply([record])
+            self.sequence = sequence
+        return True  # else the next look brings it, with what others wrote before
+
+    # --- sharing ---
+
+    @property
+    def lease(self) -> int | None:
+        if self._lease is None:
+            row = {"study_id": self.study_id, "holder": json.dumps(holders.me()), "beat": clock(self.engine)}
+            with self.engine.begin() as connection:
+                made = connection.execute(sa.insert(leases).values(row).returning(leases.c.id))
+                self._lease = int(made.scalar_one())
+        return self._lease
+
+    def claim(self, limit: int | None) -> Record | None:
+        if not any(record.state == "waiting" for record in self._live.values()):
+            return None
+        lease = self.lease
+        with self.writing() as sequence:
+            waiting = [record for record in self.live if record.state == "waiting"]
+            taken = self.counted - len(waiting)
+            if not waiting or (limit is not None and taken >= limit):
+                return None
+            record = replace(waiting[0], state="running", lease=lease)
+            self.put(record, sequence)
+        return record
+
+    def release(self, number: int) -> None:
+        self._give_back(number, self.lease, lost=0)
+
+    def _give_back(self, number: int, lease: int | None, *, lost: int) -> bool:
+        """Let a trial that somebody holds wait for another; False if that is over."""
+        with self.writing() as sequence:
+            record = self.records[number]
+            if record.state != "running" or record.lease != lease:
+                return False
+            back = replace(record, state="waiting", lease=None, lost=record.lost + lost)
+            if back.lost >= _MAX_LOST:
+                reason = f"its process died {back.lost} times while evaluating it"
+                back = told(back, EvaluationResult(reason=reason, kind="lost"), sequence)
+            self.put(back, sequence)
+        return True
+
+    def maintain(self) -> list[int]:
+        now = clock(self.engine)
+        if self._lease is not None:
+            with self.engine.begin() as connection:
+                connection.execute(sa.update(leases).where(leases.c.id == self._lease).values(beat=now))
+        self.refresh()
+        others = [r for r in self.live if r.state == "running" and r.lease not in (None, self._lease)]
+        if not others:
+            return []
+        held = sa.select(leases.c.id, leases.c.holder, now - leases.c.beat)
+        with self.engine.connect() as connection:
+            rows = connection.execute(held.where(leases.c.id.in_({record.lease for record in others}))).all()
+        dead = {key for key, holder, silent in rows if holders.is_gone(json.loads(holder)) or silent > _GRACE}
+        return [r.number for r in others if r.lease in dead and self._give_back(r.number, r.lease, lost=1)]
+
+    def holder(self, record: Record) -> dict[str, Any] | None:
+        """The process that evaluates the trial; None if none does."""
+        if record.lease is None:
+            return None
+        with self.engine.connect() as connection:
+            text = connection.execute(sa.select(leases.c.holder).where(leases.c.id == record.lease)).scalar()
+        return None if text is None else json.loads(text)
+
+    def _next(self, connection: Connection) -> int:
+        """The next sequence number; until the transaction ends, nobody else gets one."""
+        return int(connection.execute(_NEXT, {"study": self.study_id}).scalar_one())
+
+    def _row(self, record: Record, sequence: int) -> dict[str, Any]:
+        return {
+            "study_id": self.study_id,
+            "changed": sequence,
+            "number": record.number,
+            "asked": record.asked,
+            "seen": record.seen,
+            "told": record.told,
+            "state": record.state,
+            "params": record.text,
+            "unit": None if record.unit is None else record.unit.tobytes(),
+            "reason": _storable(record.reason),
+            "detail": _storable(record.detail),
+            "earlier": json.dumps(record.earlier) if record.earlier else None,
+            "metadata": None if record.metadata is None else json.dumps(record.metadata),
+            "method_state": None if record.method_state is None else json.dumps(record.method_state),
+            **{name: getattr(record, name) for name in _PLAIN},
+        }
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """While so much is made that stays, looking for what does not takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _storable(text: str | None) -> str | None:
+    """What a database takes as text: not half of a character, nor (PostgreSQL) a NUL."""
+    return None if text is None else text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")

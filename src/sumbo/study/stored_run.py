@@ -1,0 +1,120 @@
+"""`sumbo run`: a stored study run until its budget is spent. Any number of these can share a study."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from types import FrameType
+
+from sumbo import _interrupts
+from sumbo.errors import SettingError, StoreError
+from sumbo.executors.adapter import ExecutorGoneError
+from sumbo.executors.results import EvaluationResult
+from sumbo.study.files.evaluating import evaluator_of
+from sumbo.study.files.objectives import Job, Objective, Program
+from sumbo.study.files.programs import check_program
+from sumbo.study.files.toml import StudyFile
+from sumbo.study.ledger import Record
+from sumbo.study.runner import Runner
+from sumbo.study.storage.sql import HEARTBEAT
+from sumbo.study.stored import StoredStudy
+
+
+class _Stopping:
+    """Ctrl-C once: no new trials. Twice, or SIGTERM: stop now."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self.wanted and number == signal.SIGINT:
+            self.wanted = True
+            # Not through Python's buffers, which may be in use at this moment.
+            os.write(2, b"sumbo: finishing the trials that run; Ctrl-C again to stop now\n")
+            return
+        self.wanted = True
+        raise KeyboardInterrupt
+
+
+def run(
+    study: StoredStudy,
+    budget: int,
+    workers: int | None,
+    ended: Callable[[Record, EvaluationResult], None],
+    say: Callable[[str], None],
+) -> bool:
+    """Evaluate until so many trials of the study are finished.
+
+    Args:
+        study: the study.
+        budget: how many trials.
+        workers: evaluations at a time; None for one, or as many as the study's executor has.
+        ended: told of each trial that ended.
+        say: told of what else happens.
+
+    Returns:
+        Whether it came to its end; False if it was interrupted.
+
+    Raises:
+        ObjectiveError: the first ten evaluations all failed alike.
+        SettingError, StudyFileError: there is nothing to evaluate, or a program that is not there.
+        StoreError: the study's executor takes no more work.
+    """
+    file, opt = study.file, study.optimizer
+    objective, stopping = checked_objective(file), _Stopping()
+    opt.budget = budget
+
+    def told(record: Record, result: EvaluationResult) -> bool:
+        ended(record, result)
+        return False
+
+    try:
+        with stopping.on_signals(), _interrupts.held(), ExitStack() as stack:
+            with _interrupts.let_in():  # a cluster may not answer for long
+                evaluator, workers, afterwards = evaluator_of(file, objective, workers and min(workers, budget))
+            runner = Runner(
+                opt,
+                evaluator,
+                workers,
+                budget,
+                argument=lambda record: Job(file.name, record.number, record.params),
+                ended=told,
+                say=say,
+                winding_down=lambda: stopping.wanted,
+                retries=file.retries,
+                heartbeat=HEARTBEAT,
+            )
+            stack.callback(runner.close)  # when the workers have ended
+            stack.callback(afterwards)
+            stack.enter_context(closing(evaluator))
+            runner.run()
+    except KeyboardInterrupt:
+        stopping.wanted = True
+    except ExecutorGoneError as error:
+        raise StoreError(f"executor {file.executor} takes no more work: {error}; start it and run again") from None
+    return not stopping.wanted
+
+
+def checked_objective(study: StudyFile) -> Objective:
+    """What is to be evaluated.
+
+    Raises:
+        SettingError, StudyFileError: there is nothing, or a program that is not there.
+    """
+    if study.objective is None:
+        raise SettingError(
+            f'{study.path}: sumbo run needs objective = "module:function" or command = [...]; '
+            "to run experiments by hand, use sumbo ask and sumbo tell"
+        )
+    if isinstance(study.objective, Program):
+        check_program(study.objective)
+    return study.objective
