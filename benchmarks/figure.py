@@ -87,7 +87,7 @@ def colour(name: str) -> str:
 
 
 def dress(ax: Axes, curves: Mapping[str, Curve]) -> None:
-    """OutcomeTransform, grid and frame."""
+    """Scales, grid and frame."""
     # The limits come from the means: a band that reaches zero leaves the picture instead of stretching it.
     positive = np.concatenate([curve.mean[curve.mean > 0] for curve in curves.values()])
     highest = max(float((curve.mean + curve.error).max()) for curve in curves.values())

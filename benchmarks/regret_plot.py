@@ -69,7 +69,7 @@ def panel(ax: Axes, results: Results, problem: str) -> set[str]:
 
 
 def dress(ax: Axes, curves: Iterable[Curve]) -> None:
-    """OutcomeTransform, grid and frame; the limits come from the means, so that no band stretches the picture."""
+    """Scales, grid and frame; the limits come from the means, so that no band stretches the picture."""
     means = np.concatenate([curve.mean for curve in curves])
     positive = means[means > 0]
     ax.set_yscale("log", nonpositive="clip")

@@ -68,16 +68,16 @@ _SOME_NOISE = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-9, 1.0))
 ABLATION = {
     "auto-no-groups": Changed(Auto(max_group_size=1)),
     "auto-no-full-order-term": Changed(names={"SurrogateSettings": _learning(full_order=False)}),
-    "auto-no-compressing": Changed(names={"SurrogateSettings": _learning(compress=False)}),
+    "auto-no-compressing": Changed(names={"SurrogateSettings": _learning(warp=False)}),
     "auto-compressing-by-evidence-alone": Changed(
         names={"is_better": has_more_evidence}, module="sumbo.methods.surrogate"
     ),
-    "auto-lengthscales-never-free": Changed(names={"_FREER": None}),
+    "auto-lengthscales-never-free": Changed(names={"_FREE_FIT": None}),
     "auto-no-box": Changed(names={"trust_region": lambda model, space: None}),
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
     "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
-    "auto-some-noise-always": Changed(names={"_FIT": _SOME_NOISE, "_FREER": replace(_SOME_NOISE, deviation_sd=1.0)}),
+    "auto-some-noise-always": Changed(names={"_FIT": _SOME_NOISE, "_FREE_FIT": replace(_SOME_NOISE, deviation_sd=1.0)}),
     "auto-explores-to-the-end": Changed(names={"_LAST": 0.0}),
     "auto-spread-as-predicted": Changed(names={"_SCARCE": 0.0}),
     "auto-5-initial-points": Changed(Auto(n_init=5)),

@@ -36,7 +36,6 @@ from sumbo import structure
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
-from sumbo.methods.paper import PAPER_FIT
 
 RUNS = Path(__file__).with_name("structure.jsonl")
 TIED = FitSettings(ard=False, group_scales=False)
@@ -76,7 +75,7 @@ def compare(make: Callable[[int, int], Data]) -> Callable[[int, int], Run]:
         )
         seconds = time.process_time() - start
         guess = AdditiveGP(Decomposition.random(D, d, rng), kernel=data.kernel)
-        guess = guess.fit(data.X, data.y, settings=PAPER_FIT)
+        guess = guess.fit(data.X, data.y, settings=FitSettings.paper())
         paper = structure.random_trials(data.X, data.y, guess, rng, group_size=d, trials=D)
         truth = evidence(data, data.groups)
         return {
@@ -123,7 +122,7 @@ def overlap(make: Callable[[int, int], Data]) -> Callable[[int, int], Run]:
         found = pairs_of(structure.search_overlapping(data.X, data.y, apart, rng))
         seconds = time.process_time() - start
         guess = AdditiveGP(Decomposition.random(D, 4, rng), kernel=data.kernel)
-        guess = guess.fit(data.X, data.y, settings=PAPER_FIT)
+        guess = guess.fit(data.X, data.y, settings=FitSettings.paper())
         paper = pairs_of(structure.random_trials(data.X, data.y, guess, rng, group_size=4, trials=D))
         return {
             "true": len(data.pairs),

@@ -32,6 +32,7 @@ from sumbo.gp.evidence import evidence_with_gradient
 from sumbo.gp.exact import Exact
 from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
 from sumbo.gp.kernels import Terms
+from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.gp.sample_paths import SamplePath, draw_prior
 from sumbo.gp.sparse import EXACT_LIMIT, FIT_POINTS, Sparse
 from sumbo.gp.threads import on_one_thread
@@ -52,6 +53,7 @@ class AdditiveGP:
         noise_variance: variance of the observation noise.
         categories: for each dimension the number of its categories, 0 where it is a number. None: all are numbers.
         full_order: add one more term, over all dimensions, for what the groups cannot express.
+        outcome_transform: how the values observed were made from those told; `untransform` undoes it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -73,6 +75,7 @@ class AdditiveGP:
     noise_variance: float = field(default=1e-4, kw_only=True)
     categories: Any = field(default=None, kw_only=True)
     full_order: bool = field(default=False, kw_only=True)
+    outcome_transform: OutcomeTransform = field(default=OutcomeTransform(np.empty(0)), repr=False, kw_only=True)
     _data: Exact | Sparse | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -227,6 +230,10 @@ class AdditiveGP:
         Z[:, group] = Z_j
         moments = self._moments(self._checked(Z)[0], self.terms.only(j % len(self.groups)))
         return moments.mean, np.sqrt(moments.variance)
+
+    def untransform(self, z: ArrayLike) -> Array:
+        """Values as they were told, but for their sign, from those on the model's scale."""
+        return self.outcome_transform.untransform(_numbers(z))
 
     def moments(self, Z: Array) -> "Moments":
         """Mean and variance of the sum at each row, with their gradients on demand."""

@@ -89,6 +89,22 @@ class FitSettings:
                 f"starts must be from 0 up, evaluations from 1 up; got {self.starts}, {self.evaluations}"
             )
 
+    @classmethod
+    def paper(cls) -> "FitSettings":
+        """Those of the paper's experiments: one bandwidth and one scale for all groups, no priors, noise held fixed."""
+        return cls(
+            ard=False,
+            group_scales=False,
+            dimension_scaled=False,
+            lengthscale_sd=None,
+            scale_sd=None,
+            noise=1e-4,  # 1% of the standard deviation
+            noise_sd=None,
+            lengthscale_bounds=(1e-5, 5.0),
+            variance_bounds=(0.03**2, 30.0**2),
+            thrifty_from=None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:

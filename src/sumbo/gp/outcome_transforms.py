@@ -1,9 +1,10 @@
-"""The values as a model sees them: standardised, failures filled in, and perhaps with the bad half compressed.
+"""The values as a model sees them, and back: standardised, failures filled in, and perhaps the worse half warped.
 
-| symbol | shape | meaning                                        |
-|--------|-------|------------------------------------------------|
-| y      | (n,)  | values, larger is better, NaN where one failed |
-| z      | (n,)  | the same on a model's scale                    |
+| symbol | shape | meaning                                                               |
+|--------|-------|-----------------------------------------------------------------------|
+| y      | (n,)  | values, larger is better, NaN where one failed                        |
+| s      | (n,)  | the same, standardised                                                |
+| z      | (n,)  | the same on the model's scale: s, or s warped and standardised again  |
 """
 
 from dataclasses import dataclass
@@ -36,52 +37,102 @@ def _spread(y: Array) -> float:
     return float(np.sqrt(np.mean(np.square(y - y.mean()))))
 
 
-def observed_values(y: Array) -> Array:
-    """Standardised values; a failed point counts as the worst value seen, so that it repels the search."""
+def without_failures(y: Array) -> Array:
+    """The values; a failed point counts as the worst one seen, so that it repels the search."""
     failed = ~np.isfinite(y)
-    if failed.all():
-        return np.zeros(len(y))
-    return standardise(np.where(failed, y[~failed].min(), y))
+    return np.zeros(len(y)) if failed.all() else np.where(failed, y[~failed].min(), y)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutcomeTransform:
-    """Standardised values, as they are and with the worse half compressed."""
+    """An increasing map from values to those of a model, made from the values themselves.
 
-    plain: Array
+    Attributes:
+        s: standardised values.
+        centre, unit: y = centre + unit * s.
+        warped: is the worse half of the values warped on the model's scale?
+    """
 
-    def on(self, compressed: bool) -> tuple[Array, float]:
-        """The values on a scale, and what to add to the evidence there to compare it with that on the other.
+    s: Array
+    centre: float = 0.0
+    unit: float = 1.0
+    warped: bool = False
 
-        These are the logs of the slopes, p(y) = p(z) |dz/dy|, and a charge for compressing: a compressed sum is no sum
-        any more, so what groups could bring is given up.
+    @classmethod
+    def of(cls, y: Array, *, warped: bool = False) -> "OutcomeTransform":
+        """From all values told; failed ones count as the worst."""
+        y = without_failures(y)
+        s = standardise(y)
+        if len(y) == 0 or np.ptp(s) == 0.0:
+            return cls(s, float(y[0]) if len(y) else 0.0, 0.0, warped)
+        low, high = np.argmin(s), np.argmax(s)
+        unit = float((y[high] / 2.0 - y[low] / 2.0) / ((s[high] - s[low]) / 2.0))  # the range itself may be infinite
+        return cls(s, float(y[low] - unit * s[low]), unit, warped)
+
+    @property
+    def z(self) -> Array:
+        """The values on the model's scale."""
+        return self._warp.z if self.warped else self.s
+
+    @property
+    def log_slope(self) -> float:
+        """What to add to the evidence on this scale to compare it with that on the other.
+
+        These are the logs of the slopes, p(s) = p(z) |dz/ds|, and a charge for warping: a warped sum is no sum any
+        more, so what groups could bring is given up.
         """
-        if not compressed:
-            return self.plain, 0.0
-        z, log_slopes, _ = self._compressed
-        return z, log_slopes - _CHARGE * len(z)
+        return self._warp.log_slopes - _CHARGE * len(self.s) if self.warped else 0.0
 
-    def error_above(self, predicted: Array, compressed: bool) -> float:
-        """How far predictions on a scale are off, on average over the values above the median, in units of `plain`."""
-        above = self.plain > np.median(self.plain)
-        unit = self._compressed[2] if compressed else 1.0
-        return unit * float(np.abs(predicted - self.on(compressed)[0])[above].mean()) if above.any() else 0.0
+    def error_above_median(self, predicted: Array) -> float:
+        """How far predictions of z are off, on average over the values above the median, in units of s."""
+        above = self.s > np.median(self.s)
+        unit = self._warp.spread if self.warped else 1.0
+        return unit * float(np.abs(predicted - self.z)[above].mean()) if above.any() else 0.0
+
+    def untransform(self, z: Array) -> Array:
+        """Values y for those of the model; beyond the worst one seen the map goes on straight."""
+        if self.warped and len(self.s):
+            z = self._warp.undo(z)
+        return self.centre + self.unit * z
 
     @cached_property
-    def _compressed(self) -> tuple[Array, float, float]:
-        """Below the median m values become m - s log(1 + (m - y) / s), s being how far the best is above m.
+    def _warp(self) -> "_Warp":
+        """Below the median m values become m - c log(1 + (m - s) / c), c being how far the best is above m.
 
         Whether a bad point is ten or a thousand times worse than the median does not tell where the best one is, but
-        would dominate the fit. Also the log of the slopes, and what the new unit is on the old scale, above m.
+        would dominate the fit.
         """
-        y = self.plain
-        if len(y) == 0:
-            return y, 0.0, 1.0
-        median = float(np.median(y))
-        span = max(float(y.max()) - median, 1e-3)  # many values may be the best one
-        below = np.log1p(np.maximum(median - y, 0.0) / span)
-        z = np.where(y < median, median - span * below, y)
+        s = self.s
+        if len(s) == 0:
+            return _Warp(s, 0.0, 1.0, 0.0, 0.0, 1.0)
+        median = float(np.median(s))
+        span = max(float(s.max()) - median, 1e-3)  # many values may be the best one
+        below = np.log1p(np.maximum(median - s, 0.0) / span)
+        z = np.where(s < median, median - span * below, s)
         spread = float(z.std())
         if spread < 1e-14:
-            return y, 0.0, 1.0
-        return standardise(z), -float(below.sum()) - len(y) * float(np.log(spread)), spread
+            return _Warp(s, 0.0, 1.0, 0.0, -np.inf, 1.0)
+        log_slopes = -float(below.sum()) - len(s) * float(np.log(spread))
+        return _Warp(standardise(z), float(z.mean()), spread, log_slopes, median, span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Warp:
+    """Warped values z, their mean and spread before they were standardised again, and what the map is made of."""
+
+    z: Array
+    mean: float
+    spread: float
+    log_slopes: float
+    median: float
+    span: float
+
+    def undo(self, z: Array) -> Array:
+        """s = w - c (exp(d) - 1 - d) with w = mean + spread * z, and d how many spans c it is below the median."""
+        worst = float(self.z.min())
+        inside = np.maximum(z, worst)
+        w = self.mean + self.spread * inside
+        depth = np.maximum(self.median - w, 0.0) / self.span
+        deepest = max(self.median - self.mean - self.spread * worst, 0.0) / self.span
+        straight = self.spread * np.exp(deepest) * (z - inside)
+        return w - self.span * (np.expm1(depth) - depth) + straight

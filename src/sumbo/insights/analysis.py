@@ -247,7 +247,7 @@ class StudyAnalysis:
         """The same, with so many evaluations of the evidence, about; by default enough for some seconds."""
         assert self.space is not None
         model, (method, query) = self.model, self._explained
-        known = method.knowledge(self.space)
+        known = method.group_constraints(self.space)
         if known.groups is None and self.space.dim > pairs.MOST:
             importance = self.importance
             self.say(_PAIRS)
@@ -345,7 +345,12 @@ def _thinned(query: SuggestContext) -> SuggestContext:
     some = chosen(np.where(np.isfinite(query.y), query.y, -np.inf), _AT_ONCE)
     nothing = query.pending[:0]
     return replace(
-        query, X=query.X[some], y=query.y[some], notes=[None] * len(some), pending=nothing, pending_metadata=[]
+        query,
+        X=query.X[some],
+        y=query.y[some],
+        candidate_metadata=[None] * len(some),
+        pending=nothing,
+        pending_metadata=[],
     )
 
 

@@ -141,7 +141,7 @@ def interactions(
     Raises:
         NotFittedError: the method has no model, or there are too few values.
     """
-    model, known = _model(method, query), method.knowledge(query.space)
+    model, known = _model(method, query), method.group_constraints(query.space)
     names, D = query.space.names, query.D
     together = np.eye(D) if known.groups is None else _declared(known)
     if known.groups is None and D > 1 and known.max_group_size > 1:

@@ -18,13 +18,12 @@ from sumbo.gp.fit import FitSettings
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
 from sumbo.methods.base import Deadline, Method, SuggestContext, Suggestion, check_count
-from sumbo.methods.cyclic_groups import CyclicGroups
 from sumbo.methods.direct import Direct
 from sumbo.methods.gp_ei import GPEI
 from sumbo.methods.gp_ucb import GPUCB
 from sumbo.methods.random import Random
 from sumbo.methods.rembo import REMBO
-from sumbo.methods.sequential_groups import SequentialGroups
+from sumbo.methods.sequential_groups import CyclicGroups, SequentialGroups
 
 METHODS: dict[str, type[Method]] = {
     method.name: method

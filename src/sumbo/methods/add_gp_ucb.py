@@ -3,7 +3,7 @@
 | symbol   | meaning                                                                  |
 |----------|--------------------------------------------------------------------------|
 | d, M     | size of the largest group, number of groups                              |
-| t        | number of the query, from 1                                              |
+| t        | number of the context, from 1                                              |
 | beta_t   | weight of exploration                                                    |
 | N_init, N_cyc | random points at the start; learn again after so many more          |
 """
@@ -27,8 +27,7 @@ from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
-from sumbo.gp.kernels import FAMILIES
-from sumbo.methods.base import Method, SuggestContext, Suggestion, check_choice, check_count
+from sumbo.methods.base import SuggestContext, Suggestion, check_choice, check_count
 from sumbo.methods.candidates import (
     direct_budget,
     incumbents,
@@ -37,14 +36,20 @@ from sumbo.methods.candidates import (
     maximise_joint,
     maximise_path,
 )
-from sumbo.methods.paper import PAPER_FIT
-from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate, with_pending
+from sumbo.methods.surrogate import (
+    SurrogateMethod,
+    SurrogateSettings,
+    best_seen,
+    check_settings,
+    learned_every,
+    with_pending,
+)
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
 
 @dataclass(frozen=True)
-class AddGPUCB(Method):
+class AddGPUCB(SurrogateMethod):
     """Maximise mu_j + sqrt(beta_t) sigma_j of each group by itself, and put the groups' maximisers together.
 
     Attributes:
@@ -94,63 +99,56 @@ class AddGPUCB(Method):
 
     def __post_init__(self) -> None:
         freeze(self)
+        check_settings(self)
         check_choice("learn", self.learn, ("search", "random", "none"))
-        check_choice("maximiser", self.maximiser, ("gradient", "direct"))
-        check_choice("kernel", self.kernel, FAMILIES)
         check_choice("acquisition", self.acquisition, ("ucb", "joint-ucb", "log-ei", "thompson"))
         if self.maximiser == "direct" and self.acquisition != "ucb":
             raise SettingError(f'maximiser "direct" goes with acquisition "ucb" only; got {self.acquisition!r}')
-        for name in ("group_size", "n_init", "n_cyc"):
-            check_count(name, getattr(self, name))
-        check_count("explore_until", self.explore_until, 0)
-        for name in ("trials", "direct_evaluations"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
+        check_count("group_size", self.group_size)
+        if self.trials is not None:
+            check_count("trials", self.trials)
         check_beta(self.beta)
         check_delta(self.delta)
 
-    def knowledge(self, space: Space) -> GroupConstraints:
-        most = self.group_size
-        return GroupConstraints.of(
-            space, self.groups, self.together, self.apart, max_group_size=most, limit="group_size"
-        )
+    def group_constraints(self, space: Space) -> GroupConstraints:
+        most, limit = self.group_size, "group_size"
+        return GroupConstraints.of(space, self.groups, self.together, self.apart, max_group_size=most, limit=limit)
 
     @classmethod
     def paper(cls, group_size: int = 4, groups: Named | None = None) -> "AddGPUCB":
         """The settings of the paper's experiments."""
-        return cls(group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
+        return cls(
+            group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=FitSettings.paper(), explore_until=25
+        )
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
+    def suggest(self, context: SuggestContext) -> Suggestion:
         # Algorithm 2: N_init random points, then learn every N_cyc.
-        if query.taken < self.n_init or not query.has_values:
-            return Suggestion(query.uniform(1)[0], query.state)
-        model, state = update_surrogate(query, self._learning(query.space))
+        if context.taken < self.n_init or not context.has_values:
+            return Suggestion(context.uniform(1)[0], context.state)
+        model, state = self.update(context)
         if self.acquisition == "thompson":
-            path = model.sample_path(query.rng, features=512)
-            return Suggestion(maximise_path(path, query, incumbents(model, 10)), state, model)
-        gp = with_pending(model, query)
+            path = model.sample_path(context.rng, features=512)
+            return Suggestion(maximise_path(path, context, incumbents(model, 10)), state, model)
+        gp = with_pending(model, context)
         # Algorithm 1: in each group the maximiser of its own upper confidence bound (1), put together (2).
-        bound = ucb(additive_beta(self.beta, query.taken + 1, list(map(len, gp.groups)), self.delta))
-        x_t = self._argmax(gp, bound, query)
+        bound = ucb(additive_beta(self.beta, context.taken + 1, list(map(len, gp.groups)), self.delta))
+        x_t = self._argmax(gp, bound, context)
         if self.acquisition != "ucb":
             joint = bound
             if self.acquisition != "joint-ucb":
-                joint = log_expected_improvement(best_seen(gp, query.deadline))
-            x_t = maximise_joint(gp, joint, query, np.vstack([x_t, incumbents(model, 2)]))
+                joint = log_expected_improvement(best_seen(gp, context.deadline))
+            x_t = maximise_joint(gp, joint, context, np.vstack([x_t, incumbents(model, 2)]))
         # Querying f at x_t (3) and adding it to the data (4, 5) is the caller's part.
         return Suggestion(x_t, state, model)
 
-    def model(self, query: SuggestContext) -> AdditiveGP | None:
-        return update_surrogate(query, self._learning(query.space))[0] if query.has_values else None
-
-    def _argmax(self, gp: AdditiveGP, bound: Acquisition, query: SuggestContext) -> Array:
+    def _argmax(self, gp: AdditiveGP, bound: Acquisition, context: SuggestContext) -> Array:
         if self.maximiser == "direct":
-            budget = self.direct_evaluations or int(0.9 * direct_budget(query.D))
-            return maximise_groups_by_direct(gp, bound, query, budget)
-        return maximise_groups(gp, bound, query)
+            budget = self.direct_evaluations or int(0.9 * direct_budget(context.D))
+            return maximise_groups_by_direct(gp, bound, context, budget)
+        return maximise_groups(gp, bound, context)
 
-    def _learning(self, space: Space) -> SurrogateSettings:
-        known, d = self.knowledge(space), self.group_size
+    def surrogate(self, space: Space) -> SurrogateSettings:
+        known, d = self.group_constraints(space), self.group_size
 
         def choose(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
             if self.learn == "search":

@@ -19,9 +19,9 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.gp.sparse import chosen
-from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
+from sumbo.methods.base import SuggestContext, Suggestion, check_count
 from sumbo.methods.candidates import group_starts, incumbents, loo_calibration, maximise_joint, trust_region
-from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_geometrically, update_surrogate, with_pending
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, learned_geometrically, with_pending
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
@@ -30,7 +30,7 @@ _INSIDE = 10  # so many of them; where more are wanted, or these all failed, the
 
 # Most objectives have no noise, and what is taken for noise hides the last steps to the optimum; others have much.
 _FIT = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
-_FREER = replace(_FIT, deviation_sd=1.0)
+_FREE_FIT = replace(_FIT, deviation_sd=1.0)
 
 _AWAY = 3  # one point in so many is looked for in the whole cube
 _AWAY_FROM_OTHERS = 6  # the same while others run: these are spread already
@@ -48,7 +48,7 @@ _FULL_WORK = 200  # observations up to which it may take all of these; with more
 
 
 @dataclass(frozen=True)
-class Auto(Method):
+class Auto(SurrogateMethod):
     """Expected improvement with groups that are learned.
 
     Attributes:
@@ -77,52 +77,49 @@ class Auto(Method):
         check_count("max_group_size", self.max_group_size)
         freeze(self)
 
-    def knowledge(self, space: Space) -> GroupConstraints:
+    def group_constraints(self, space: Space) -> GroupConstraints:
         return GroupConstraints.of(space, self.groups, self.together, self.apart, max_group_size=self.max_group_size)
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        among_others = len(query.pending) > 0
-        too_early = among_others and len(query.y) < _FIRST_MODEL
-        if query.taken < self.n_init or not query.has_values or too_early:
-            return Suggestion(space_filling(query, _INSET if query.taken < _INSIDE else 1.0), query.state)
-        model, state = update_surrogate(query, self._learning(query.space))
-        gp = with_pending(model, query)
-        starts = np.vstack([incumbents(model, 2), group_starts(model, query)])
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        among_others = len(context.pending) > 0
+        too_early = among_others and len(context.y) < _FIRST_MODEL
+        if context.taken < self.n_init or not context.has_values or too_early:
+            return Suggestion(space_filling(context, _INSET if context.taken < _INSIDE else 1.0), context.state)
+        model, state = self.update(context)
+        gp = with_pending(model, context)
+        starts = np.vstack([incumbents(model, 2), group_starts(model, context)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
         away = _AWAY_FROM_OTHERS if among_others else _AWAY
-        box = trust_region(model, query.space) if query.number % away else None
+        box = trust_region(model, context.space) if context.number % away else None
         # A model made in a hurry knows the best points only, not all those that failed.
-        success = Feasibility.of(model, ~np.isfinite(query.y)) if model.n == len(query.y) else None
-        best = best_seen(gp, query.deadline)
-        if query.budget is not None and query.number >= (1.0 - _LAST) * query.budget:
+        success = Feasibility.of(model, ~np.isfinite(context.y)) if model.n == len(context.y) else None
+        best = best_seen(gp, context.deadline)
+        if context.budget is not None and context.number >= (1.0 - _LAST) * context.budget:
             # With failures, an even chance to succeed costs 0.7 standard deviations of the values.
-            near = trust_region(model, query.space)
-            x_t = maximise_joint(gp, ucb(0.0), query, starts, box=near, feasibility=success)
+            near = trust_region(model, context.space)
+            x_t = maximise_joint(gp, ucb(0.0), context, starts, box=near, feasibility=success)
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
         # While others run, the model's own deviations keep points apart.
-        calibrated = model.n < _SCARCE * query.D and not among_others
+        calibrated = model.n < _SCARCE * context.D and not among_others
         improvement = log_expected_improvement(best, loo_calibration(model) if calibrated else 1.0)
-        x_t = maximise_joint(gp, improvement, query, starts, box=box, feasibility=success)
+        x_t = maximise_joint(gp, improvement, context, starts, box=box, feasibility=success)
         return Suggestion(x_t, state, model)
 
-    def model(self, query: SuggestContext) -> AdditiveGP | None:
-        return update_surrogate(query, self._learning(query.space))[0] if query.has_values else None
-
-    def _learning(self, space: Space) -> SurrogateSettings:
-        known = self.knowledge(space)
+    def surrogate(self, space: Space) -> SurrogateSettings:
+        known = self.group_constraints(space)
         fixed = known.groups is not None or self.max_group_size == 1
         return SurrogateSettings(
             "matern52",
             _FIT,
             known.start,
             None if fixed else partial(_searched, known),
-            due=learned_geometrically(0.05, 2),
-            choose_due=lambda n, chosen_at: n >= max(_FIRST_SEARCH, 1.3 * chosen_at),
+            fit_due=learned_geometrically(0.05, 2),
+            search_due=lambda n, searched_at: n >= max(_FIRST_SEARCH, 1.3 * searched_at),
             decisive=True,
             full_order=space.dim > 1,
-            freer=_FREER,
-            compress=True,
+            free_fit=_FREE_FIT,
+            warp=True,
         )
 
 
@@ -142,7 +139,7 @@ def _searched(
     )
 
 
-def space_filling(query: SuggestContext, share: float) -> Array:
+def space_filling(context: SuggestContext, share: float) -> Array:
     """The next point of a scrambled Sobol sequence, which is the study's own, in the inner share of each range.
 
     Few points in many dimensions say most about the whole when they stay clear of its faces: nearly all of a uniform
@@ -152,9 +149,9 @@ def space_filling(query: SuggestContext, share: float) -> Array:
     """
     from scipy.stats import qmc  # half a second to import, and used for the first few points only
 
-    sequence = qmc.Sobol(query.D, scramble=True, rng=query.study_rng)
-    if query.number:  # SciPy does not take 0
-        sequence.fast_forward(query.number)
+    sequence = qmc.Sobol(context.D, scramble=True, rng=context.study_rng)
+    if context.number:  # SciPy does not take 0
+        sequence.fast_forward(context.number)
     point = sequence.random(1)[0]
-    share = share if query.taken else 0.0
-    return query.space.snap(np.where(query.space.nominal, point, 0.5 + share * (point - 0.5)))
+    share = share if context.taken else 0.0
+    return context.space.snap(np.where(context.space.nominal, point, 0.5 + share * (point - 0.5)))

@@ -105,7 +105,8 @@ class SuggestContext:
         space: what is searched.
         X, y: points told (n, D) and their values (n,), in the order in which they were told; NaN where one failed.
         pending: points still running, (p, D).
-        notes, pending_metadata: what the method wrote beside each suggestion; None for points of the user's own.
+        candidate_metadata, pending_metadata: what the method wrote beside each suggestion, told or pending; None for
+            points of the user's own.
         number: how many suggestions were made before this one.
         rng: randomness of this suggestion alone.
         study_rng: the same for every suggestion of the study.
@@ -119,7 +120,7 @@ class SuggestContext:
     X: Array
     y: Array
     pending: Array
-    notes: Sequence[Any]
+    candidate_metadata: Sequence[Any]
     pending_metadata: Sequence[Any]
     number: int
     rng: np.random.Generator
@@ -160,7 +161,7 @@ class Suggestion:
     point: Array
     state: State = field(default_factory=dict)
     cache: AdditiveGP | None = None
-    note: Any = None
+    candidate_metadata: Any = None
 
 
 class Method(ABC):
@@ -170,16 +171,16 @@ class Method(ABC):
 
     def check(self, space: Space) -> None:
         """Raise a SettingError or DecompositionError if the settings do not fit the space."""
-        self.knowledge(space)
+        self.group_constraints(space)
 
-    def knowledge(self, space: Space) -> GroupConstraints:
+    def group_constraints(self, space: Space) -> GroupConstraints:
         """What the user has told the method about groups, checked; by default nothing."""
         return GroupConstraints.of(space)
 
     @abstractmethod
-    def suggest(self, query: SuggestContext) -> Suggestion:
+    def suggest(self, context: SuggestContext) -> Suggestion:
         """The next point to evaluate."""
 
-    def model(self, query: SuggestContext) -> AdditiveGP | None:
+    def model(self, context: SuggestContext) -> AdditiveGP | None:
         """The model of the data as they are now, where the method has one."""
         return None

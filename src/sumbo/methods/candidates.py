@@ -83,7 +83,7 @@ def _promising(model: AdditiveGP) -> NDArray[np.intp]:
 def maximise_joint(
     model: AdditiveGP,
     acquisition: Acquisition,
-    query: SuggestContext,
+    context: SuggestContext,
     extra: Array | None = None,
     *,
     box: Box | None = None,
@@ -94,7 +94,7 @@ def maximise_joint(
     Args:
         model: the model.
         acquisition: of mean and variance of the sum.
-        query: gives the space, randomness and the deadline.
+        context: gives the space, randomness and the deadline.
         extra: further starts, (k, D), such as the incumbent or a group-wise maximiser; of the first, neighbours with
             another category are tried as well.
         box: look in there only. Half of the first candidates then differ from the first extra start in some
@@ -102,8 +102,8 @@ def maximise_joint(
         feasibility: where evaluations succeed. The log of the probability is added: the acquisition should be a
             logarithm too, or on a scale where that is a fair price.
     """
-    space, deadline = query.space, query.deadline
-    local, box = box is not None, box or Box(np.zeros(query.D), np.ones(query.D))
+    space, deadline = context.space, context.deadline
+    local, box = box is not None, box or Box(np.zeros(context.D), np.ones(context.D))
 
     def value(Z: Array) -> Array:
         moments = model.moments(Z)
@@ -120,40 +120,40 @@ def maximise_joint(
             a, gradient = a + success, gradient + by_point
         return a, (box.high - box.low) * gradient
 
-    Z = space.snap(box.inside(query.rng.random((_CANDIDATES, query.D))))
+    Z = space.snap(box.inside(context.rng.random((_CANDIDATES, context.D))))
     if local and extra is not None:
-        kept = query.rng.random(Z[::2].shape) >= _CHANGED / query.D
+        kept = context.rng.random(Z[::2].shape) >= _CHANGED / context.D
         Z[::2] = np.where(kept, extra[0], Z[::2])
     values = deadline.evaluated(value, Z, 0.5)
-    starts = Z[spread_starts(values, _STARTS, query.rng)]
+    starts = Z[spread_starts(values, _STARTS, context.rng)]
     if extra is not None:
-        starts = np.vstack([starts, _best_neighbours(value, extra[0], query), extra])
+        starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
     stop = deadline.stops()
     points, _ = optimize.ascend(value_and_gradient, box.within(starts), stop=stop)
     best, _ = optimize.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
-    return best if stop() else optimize.polish(value, best, alternatives(query), stop=stop)
+    return best if stop() else optimize.polish(value, best, alternatives(context), stop=stop)
 
 
-def _best_neighbours(value: optimize.Value, x: Array, query: SuggestContext) -> Array:
+def _best_neighbours(value: optimize.Value, x: Array, context: SuggestContext) -> Array:
     """The most promising points that differ from x in one category, (k, D).
 
     Another category may want other numbers with it: only a climb from there shows what it is worth.
     """
-    changes = [(i, c) for i, choices in alternatives(query) if query.space.nominal[i] for c in choices if c != x[i]]
+    changes = [(i, c) for i, choices in alternatives(context) if context.space.nominal[i] for c in choices if c != x[i]]
     Z = np.tile(x, (len(changes), 1))
     for row, (i, c) in zip(Z, changes, strict=True):
         row[i] = c
-    return Z[np.argsort(-query.deadline.evaluated(value, Z, 0.1), kind="stable")[:_NEIGHBOURS]] if changes else Z
+    return Z[np.argsort(-context.deadline.evaluated(value, Z, 0.1), kind="stable")[:_NEIGHBOURS]] if changes else Z
 
 
-def group_starts(model: AdditiveGP, query: SuggestContext, count: int = 3) -> Array:
+def group_starts(model: AdditiveGP, context: SuggestContext, count: int = 3) -> Array:
     """Points put together from what looks best in each group: the k-th takes every group's k-th best, (count, D).
 
     No single evaluation may have come near such a point; to know it is what the groups are for.
     """
     parts = model.decomposition.groups
-    Z = np.vstack([query.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
-    return _combine(Z, query.deadline.evaluated(model.group_means, Z, 0.1)[: len(parts)], parts, count)
+    Z = np.vstack([context.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
+    return _combine(Z, context.deadline.evaluated(model.group_means, Z, 0.1)[: len(parts)], parts, count)
 
 
 def incumbents(model: AdditiveGP, count: int) -> Array:
@@ -165,7 +165,7 @@ def _by_value(model: AdditiveGP) -> NDArray[np.intp]:
     return np.argsort(-model.y, kind="stable")
 
 
-def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: SuggestContext) -> Array:
+def maximise_groups(model: AdditiveGP, acquisition: Acquisition, context: SuggestContext) -> Array:
     """Line 1 of Algorithm 1 for all groups at once: each component's acquisition, climbed from its best candidates.
 
     The sum over groups is climbed from points that combine every group's k-th best candidate; being a sum over separate
@@ -175,7 +175,9 @@ def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: SuggestC
     what the groups suggest.
     """
     if not model.decomposition.disjoint:
-        return maximise_joint(model, acquisition, query, np.vstack([incumbents(model, 2), group_starts(model, query)]))
+        return maximise_joint(
+            model, acquisition, context, np.vstack([incumbents(model, 2), group_starts(model, context)])
+        )
 
     def values(Z: Array) -> Array:  # (M, m)
         moments = model.group_moments(Z)
@@ -186,21 +188,21 @@ def maximise_groups(model: AdditiveGP, acquisition: Acquisition, query: SuggestC
         a, by_mean, by_variance = acquisition(moments.mean, moments.variance)
         return a.sum(axis=0), moments.gradient(by_mean, by_variance)
 
-    Z = np.vstack([query.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
-    return _climbed_by_group(values, sum_and_gradient, Z, model.groups, query, starts=4, rounds=40)
+    Z = np.vstack([context.uniform(_GROUP_CANDIDATES), incumbents(model, 10)])
+    return _climbed_by_group(values, sum_and_gradient, Z, model.groups, context, starts=4, rounds=40)
 
 
-def maximise_path(path: SamplePath, query: SuggestContext, extra: Array) -> Array:
+def maximise_path(path: SamplePath, context: SuggestContext, extra: Array) -> Array:
     """Where a function drawn from a model is largest: every group at the top of its own part, where they are separate.
 
     Args:
         path: a sum of functions of the groups, exactly, so that its maximum is the sum of theirs.
-        query: gives the space, randomness and the deadline.
+        context: gives the space, randomness and the deadline.
         extra: further candidates, (k, D), such as the incumbents.
     """
     # A draw has more tops than a bound, and there is no exploration to make up for a missed one.
-    Z = np.vstack([query.uniform(_CANDIDATES), extra])
-    return _climbed_by_group(path.parts, path.with_gradient, Z, path.groups, query, starts=_STARTS, rounds=60)
+    Z = np.vstack([context.uniform(_CANDIDATES), extra])
+    return _climbed_by_group(path.parts, path.with_gradient, Z, path.groups, context, starts=_STARTS, rounds=60)
 
 
 def _climbed_by_group(
@@ -208,31 +210,33 @@ def _climbed_by_group(
     sum_and_gradient: optimize.ValueAndGradient,
     Z: Array,
     groups: tuple[tuple[int, ...], ...],
-    query: SuggestContext,
+    context: SuggestContext,
     *,
     starts: int,
     rounds: int,
 ) -> Array:
     """The point that takes from every group its best, given the groups' values (M, m), and their sum to climb."""
-    first = _combine(Z, query.deadline.evaluated(values, Z, 0.5), groups, starts)
-    stop = query.deadline.stops()
+    first = _combine(Z, context.deadline.evaluated(values, Z, 0.5), groups, starts)
+    stop = context.deadline.stops()
     points, _ = optimize.ascend(sum_and_gradient, first, rounds=rounds, stop=stop)
-    finalists = np.vstack([query.space.snap(points), first])
+    finalists = np.vstack([context.space.snap(points), first])
     best = _combine(finalists, values(finalists), groups, 1)
     # Of groups that overlap, the last has its way in `best`, and a finalist may be better as a whole.
     candidates = np.vstack([best, finalists])
     best_of_all = candidates[int(np.argmax(values(candidates).sum(axis=0)))]
-    return optimize.polish(lambda Z: values(Z).sum(axis=0), best_of_all, alternatives(query), stop=stop)
+    return optimize.polish(lambda Z: values(Z).sum(axis=0), best_of_all, alternatives(context), stop=stop)
 
 
-def maximise_groups_by_direct(model: AdditiveGP, acquisition: Acquisition, query: SuggestContext, budget: int) -> Array:
+def maximise_groups_by_direct(
+    model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, budget: int
+) -> Array:
     """Line 1 of Algorithm 1 as the paper did it: DIRECT on each group, the budget shared between them.
 
     Groups that overlap do not split: there DIRECT goes over all dimensions at once.
     """
     if not model.decomposition.disjoint:
-        return maximise_joint_by_direct(model, acquisition, query, budget)
-    x = np.empty(query.D)
+        return maximise_joint_by_direct(model, acquisition, context, budget)
+    x = np.empty(context.D)
     for j, group in enumerate(model.groups):
         indices = list(group)
 
@@ -241,19 +245,21 @@ def maximise_groups_by_direct(model: AdditiveGP, acquisition: Acquisition, query
             return acquisition(mean, np.square(std))[0]
 
         x[indices], _ = optimize.direct(
-            value, len(group), max(1, budget // len(model.groups)), stop=query.deadline.passed
+            value, len(group), max(1, budget // len(model.groups)), stop=context.deadline.passed
         )
-    return query.space.snap(x)
+    return context.space.snap(x)
 
 
-def maximise_joint_by_direct(model: AdditiveGP, acquisition: Acquisition, query: SuggestContext, budget: int) -> Array:
+def maximise_joint_by_direct(
+    model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, budget: int
+) -> Array:
     """DIRECT on all dimensions at once, as the paper did for GP-UCB and GP-EI."""
 
     def value(Z: Array) -> Array:
         moments = model.moments(Z)
         return acquisition(moments.mean, moments.variance)[0]
 
-    return query.space.snap(optimize.direct(value, query.D, budget, stop=query.deadline.passed)[0])
+    return context.space.snap(optimize.direct(value, context.D, budget, stop=context.deadline.passed)[0])
 
 
 def direct_budget(D: int) -> int:
@@ -273,15 +279,15 @@ def spread_starts(values: Array, count: int, rng: np.random.Generator) -> Array:
     return np.append(order[:1], drawn)
 
 
-def alternatives(query: SuggestContext) -> list[tuple[int, Array]]:
+def alternatives(context: SuggestContext) -> list[tuple[int, Array]]:
     """For each discrete dimension the values that a last polish may try: all of a few, random ones of many."""
-    discrete = np.flatnonzero(query.space.levels > 1)
-    counts = np.minimum(query.space.levels, _MOST_ALTERNATIVES)
+    discrete = np.flatnonzero(context.space.levels > 1)
+    counts = np.minimum(context.space.levels, _MOST_ALTERNATIVES)
     # All dimensions in one matrix: to snap one for each would be D^2 conversions.
-    points = np.full((int(counts.max()), query.D), 0.5)
+    points = np.full((int(counts.max()), context.D), 0.5)
     for i in discrete:
         points[: counts[i], i] = (np.arange(counts[i]) + 0.5) / counts[i]
-    snapped = query.space.snap(points)
+    snapped = context.space.snap(points)
     return [(int(i), np.unique(snapped[: counts[i], i])) for i in discrete]
 
 

@@ -25,18 +25,18 @@ class Direct(Method):
 
     name: ClassVar[str] = "direct"
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        known = dict(zip(map(_key, query.X), query.y, strict=True))
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        known = dict(zip(map(_key, context.X), context.y, strict=True))
         # A failed point counts as the worst, a running one as an ordinary one: DIRECT goes on beside it.
-        finite = query.y[np.isfinite(query.y)]
+        finite = context.y[np.isfinite(context.y)]
         # Halves and twice: the sum of the two in the middle may be too large for a float.
         worst, usual = (float(finite.min()), 2.0 * float(np.median(finite / 2.0))) if len(finite) else (0.0, 0.0)
-        running = {_key(x) for x in query.pending}
+        running = {_key(x) for x in context.pending}
 
         wanted: list[Array] = []
 
         def value(Z: Array) -> Array:
-            key = _key(query.space.snap(Z[0]))
+            key = _key(context.space.snap(Z[0]))
             if key in known:
                 return np.array([known[key] if np.isfinite(known[key]) else worst])
             if key not in running and not wanted:
@@ -44,11 +44,11 @@ class Direct(Method):
             return np.array([usual])
 
         # In a discrete space DIRECT asks again for points that are known, so more calls may be needed than are known.
-        for calls in (query.taken + 1, 20 * (query.taken + 10)):
-            optimize.direct(value, query.D, calls, stop=lambda: bool(wanted))
+        for calls in (context.taken + 1, 20 * (context.taken + 10)):
+            optimize.direct(value, context.D, calls, stop=lambda: bool(wanted))
             if wanted:
-                return Suggestion(query.space.snap(wanted[0]))
-        return Suggestion(query.uniform(1)[0])
+                return Suggestion(context.space.snap(wanted[0]))
+        return Suggestion(context.uniform(1)[0])
 
 
 def _key(x: Array) -> tuple[float, ...]:

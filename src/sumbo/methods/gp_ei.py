@@ -6,8 +6,7 @@ from typing import ClassVar
 from sumbo.acquisition.functions import Acquisition, log_expected_improvement
 from sumbo.gp.additive import AdditiveGP
 from sumbo.methods.base import SuggestContext
-from sumbo.methods.full import FullModelMethod
-from sumbo.methods.paper import PAPER_FIT
+from sumbo.methods.gp_ucb import FullModelMethod
 from sumbo.methods.surrogate import best_seen
 
 
@@ -22,10 +21,5 @@ class GPEI(FullModelMethod):
 
     name: ClassVar[str] = "gp-ei"
 
-    @classmethod
-    def paper(cls) -> "GPEI":
-        """The settings of the paper's experiments."""
-        return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
-
-    def acquisition(self, gp: AdditiveGP, query: SuggestContext) -> Acquisition:
-        return log_expected_improvement(best_seen(gp, query.deadline))
+    def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
+        return log_expected_improvement(best_seen(gp, context.deadline))

@@ -1,13 +1,60 @@
 """GP-UCB: upper confidence bounds with one model over all dimensions (the paper's algorithm with d = D)."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sumbo.acquisition import functions
+from sumbo.acquisition.functions import Acquisition
 from sumbo.gp.additive import AdditiveGP
-from sumbo.methods.base import SuggestContext
-from sumbo.methods.full import FullModelMethod
-from sumbo.methods.paper import PAPER_FIT
+from sumbo.gp.decomposition import Decomposition
+from sumbo.gp.fit import FitSettings
+from sumbo.methods.base import SuggestContext, Suggestion
+from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, check_settings, learned_every, with_pending
+from sumbo.space import Space
+
+
+@dataclass(frozen=True)
+class FullModelMethod(SurrogateMethod):
+    """Abstract: one model over all dimensions, and one acquisition. The settings mean what they mean for `AddGPUCB`."""
+
+    kernel: str = "matern52"
+    n_init: int = 10
+    n_cyc: int = 10
+    maximiser: str = "gradient"
+    fit: FitSettings = FitSettings()
+    explore_until: int = 0
+    direct_evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @classmethod
+    def paper(cls) -> Self:
+        """The settings of the paper's experiments."""
+        return cls("se", n_cyc=25, maximiser="direct", fit=FitSettings.paper(), explore_until=25)
+
+    @abstractmethod
+    def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
+        """What a point is worth."""
+
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        if context.taken < self.n_init or not context.has_values:
+            return Suggestion(context.uniform(1)[0], context.state)
+        model, state = self.update(context)
+        gp = with_pending(model, context)
+        acquisition = self.acquisition(gp, context)
+        if self.maximiser == "direct":
+            budget = self.direct_evaluations or direct_budget(context.D)
+            point = maximise_joint_by_direct(gp, acquisition, context, budget)
+        else:
+            point = maximise_joint(gp, acquisition, context, incumbents(model, 2))
+        return Suggestion(point, state, model)
+
+    def surrogate(self, space: Space) -> SurrogateSettings:
+        whole, due = Decomposition.whole(space.dim), learned_every(self.n_cyc)
+        return SurrogateSettings(self.kernel, self.fit, whole, None, due, explore_until=self.explore_until)
 
 
 @dataclass(frozen=True)
@@ -33,15 +80,10 @@ class GPUCB(FullModelMethod):
         functions.check_beta(self.beta)
         functions.check_delta(self.delta)
 
-    @classmethod
-    def paper(cls) -> "GPUCB":
-        """The settings of the paper's experiments."""
-        return cls("se", n_cyc=25, maximiser="direct", fit=PAPER_FIT, explore_until=25)
-
-    def acquisition(self, gp: AdditiveGP, query: SuggestContext) -> functions.Acquisition:
-        t = query.taken + 1
+    def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
+        t = context.taken + 1
         if self.beta == "practical":
-            return functions.ucb(functions.practical_beta(t, query.D))
+            return functions.ucb(functions.practical_beta(t, context.D))
         if self.beta == "theorem":
-            return functions.ucb(functions.full_theorem_beta(t, D=query.D, delta=self.delta))
+            return functions.ucb(functions.full_theorem_beta(t, D=context.D, delta=self.delta))
         return functions.ucb(float(self.beta))

@@ -17,5 +17,5 @@ class Random(Method):
 
     name: ClassVar[str] = "random"
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        return Suggestion(query.uniform(1)[0])
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        return Suggestion(context.uniform(1)[0])

@@ -46,17 +46,17 @@ class REMBO(Method):
                 f"dim must be at most {_LARGEST}: the subspace is meant to be small; got {self.dim!r:.20}"
             )
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        A = query.study_rng.standard_normal((query.D, self.dim))
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        A = context.study_rng.standard_normal((context.D, self.dim))
         low = replace(
-            query,
+            context,
             space=Space.from_bounds([(0.0, 1.0)] * self.dim),
-            X=self._embedded(query.X, query.notes, A),
-            pending=self._embedded(query.pending, query.pending_metadata, A),
+            X=self._embedded(context.X, context.candidate_metadata, A),
+            pending=self._embedded(context.pending, context.pending_metadata, A),
         )
         answer = self.inner.suggest(low)
         x = np.clip(A @ self._scale(answer.point), -1.0, 1.0)
-        return Suggestion(query.space.snap(0.5 * (x + 1.0)), answer.state, answer.cache, answer.point.tolist())
+        return Suggestion(context.space.snap(0.5 * (x + 1.0)), answer.state, answer.cache, answer.point.tolist())
 
     def _embedded(self, X: Array, notes: Any, A: Array) -> Array:
         """The subspace's points: as suggested, or for the user's own points those that come nearest."""

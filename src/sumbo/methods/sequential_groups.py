@@ -1,4 +1,7 @@
-"""Optimise one group and proceed: the first sequential approach of the paper's appendix (`seqgpbalgo1`).
+"""The two sequential approaches of the paper's appendix.
+
+`SequentialGroups` optimises one group and proceeds (`seqgpbalgo1`); `CyclicGroups` changes one group per query
+(`seqgpbalgo2`).
 
 | symbol | meaning                                                                    |
 |--------|----------------------------------------------------------------------------|
@@ -11,10 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
+from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count, check_groups
 from sumbo.methods.gp_ucb import GPUCB
 from sumbo.space import Space
+from sumbo.structure.group_constraints import GroupConstraints
 
 
 @dataclass(frozen=True)
@@ -51,37 +57,73 @@ class SequentialGroups(Method):
     def check(self, space: Space) -> None:
         check_groups(self.groups, space)
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        theta = query.study_rng.random(query.D)
-        groups = self._decomposition(query).groups
-        each = self.queries_per_group or (max(1, query.budget // len(groups)) if query.budget else 20)
-        j = min(query.number // each, len(groups) - 1)
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        theta = context.study_rng.random(context.D)
+        groups = self._decomposition(context).groups
+        each = self.queries_per_group or (max(1, context.budget // len(groups)) if context.budget else 20)
+        j = min(context.number // each, len(groups) - 1)
         # theta^(k) <- the last query of every group that is done
         for k in range(j):
-            done = [x for x, note in zip(query.X, query.notes, strict=True) if note == k]
+            done = [x for x, note in zip(context.X, context.candidate_metadata, strict=True) if note == k]
             if done:
                 theta[list(groups[k])] = done[-1][list(groups[k])]
-        answer = self.inner.suggest(self._restricted(query, groups[j], j))
+        answer = self.inner.suggest(self._restricted(context, groups[j], j))
         theta[list(groups[j])] = answer.point
         # The model of a group that is done is of no use for the next one.
-        return Suggestion(query.space.snap(theta), {"group": j, "inner": answer.state}, answer.cache, j)
+        return Suggestion(context.space.snap(theta), {"group": j, "inner": answer.state}, answer.cache, j)
 
-    def _restricted(self, query: SuggestContext, group: tuple[int, ...], j: int) -> SuggestContext:
+    def _restricted(self, context: SuggestContext, group: tuple[int, ...], j: int) -> SuggestContext:
         """What was asked about group j, in its own dimensions."""
         columns = list(group)
-        told = np.array([note == j for note in query.notes], dtype=bool)
-        running = np.array([note == j for note in query.pending_metadata], dtype=bool)
-        names = [query.space.names[i] for i in columns]
+        told = np.array([note == j for note in context.candidate_metadata], dtype=bool)
+        running = np.array([note == j for note in context.pending_metadata], dtype=bool)
+        names = [context.space.names[i] for i in columns]
         return replace(
-            query,
-            space=Space({name: query.space[name] for name in names}),
-            X=query.X[told][:, columns],
-            y=query.y[told],
-            pending=query.pending[running][:, columns],
-            state=query.state.get("inner", {}) if query.state.get("group") == j else {},
+            context,
+            space=Space({name: context.space[name] for name in names}),
+            X=context.X[told][:, columns],
+            y=context.y[told],
+            pending=context.pending[running][:, columns],
+            state=context.state.get("inner", {}) if context.state.get("group") == j else {},
         )
 
-    def _decomposition(self, query: SuggestContext) -> Decomposition:
+    def _decomposition(self, context: SuggestContext) -> Decomposition:
         if self.groups is None:
-            return Decomposition.random(query.D, self.group_size, query.study_rng)
+            return Decomposition.random(context.D, self.group_size, context.study_rng)
         return Decomposition(self.groups)
+
+
+@dataclass(frozen=True)
+class CyclicGroups(Method):
+    """Add-GP-UCB in which query t moves group t mod M only; the others stay where the last query had them.
+
+    Attributes:
+        inner: settings of the underlying Add-GP-UCB, its groups among them.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 4, sumbo.CyclicGroups(), seed=0).ask().number
+        0
+    """
+
+    inner: AddGPUCB = AddGPUCB()
+
+    name: ClassVar[str] = "cyclic-groups"
+
+    def check(self, space: Space) -> None:
+        self.inner.check(space)
+
+    def group_constraints(self, space: Space) -> GroupConstraints:
+        return self.inner.group_constraints(space)
+
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        answer = self.inner.suggest(replace(context, state=context.state.get("inner", {})))
+        x_t = answer.point
+        if answer.cache is not None and "previous" in context.state:
+            k = context.number % len(answer.cache.groups)
+            moved = list(answer.cache.groups[k])
+            x_t = np.array(context.state["previous"])
+            x_t[moved] = answer.point[moved]
+        return Suggestion(x_t, {"inner": answer.state, "previous": x_t.tolist()}, answer.cache)
+
+    def model(self, context: SuggestContext) -> AdditiveGP | None:
+        return self.inner.model(replace(context, state=context.state.get("inner", {})))

@@ -1,17 +1,20 @@
-"""How methods get their model: standardise, learn now and then, update in between.
+"""The surrogate: the model that methods search with, learned now and then and updated in between.
 
-The model is a function of (history, state), where the state holds hyperparameters, groups and the number of
-observations at which they were learned. The covariance is factorised at that number and grows by a row for every later
-one, so a model found in the cache and one rebuilt from a saved state are the same to the last bit.
+The model is a function of (history, `ModelState`). The covariance is factorised at the number of observations at which
+hyperparameters were learned, and grows by a row for every later one, so a model found in the cache and one rebuilt from
+a saved state are the same to the last bit.
 
 | symbol | shape  | meaning                                                     |
 |--------|--------|-------------------------------------------------------------|
-| X, y   | (n, D), (n,) | observations, failed ones among them at the worst value |
+| X      | (n, D) | observations, failed ones among them at the worst value     |
+| z      | (n,)   | their values on the model's scale                           |
 """
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +23,22 @@ from sumbo.errors import StateError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings, Hyperparameters
-from sumbo.gp.outcome_transforms import OutcomeTransform, observed_values
-from sumbo.methods.base import Deadline, State, SuggestContext
+from sumbo.gp.kernels import FAMILIES
+from sumbo.gp.outcome_transforms import OutcomeTransform
+from sumbo.methods.base import Deadline, Method, State, SuggestContext, check_choice, check_count
+from sumbo.space import Space
 
-_GROWTH = 1.3  # the scale of values and freedom of lengthscales are considered again with so many times more values
+_GROWTH = 1.3  # warping and freedom of lengthscales are considered again with so many times more values
 _LONG_DECIDED = 1000  # observations beyond which they are not: one more fit would keep people waiting
-_AT_ONCE = 500  # observations up to which the scale is considered in one suggestion with learning; later, in the next
+_AT_ONCE = 500  # observations up to which warping is considered in one suggestion with learning; later, in the next
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 _NEVER = Deadline()
 _HURRIED = 50  # observations in a model made in a hurry, at least
 _HURRIED_SHARE = 0.4  # of the time left, for the model
 
-# Given points, standardised values, the present model, and randomness: the groups to use from now on.
+# Given points, values on the model's scale, the present model, and randomness: the groups to use from now on.
 ChooseGroups = Callable[[Array, Array, AdditiveGP, np.random.Generator], Decomposition]
+Due = Callable[[int, int], bool]  # given n and the n of the last time: again?
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,62 +47,278 @@ class SurrogateSettings:
 
     Attributes:
         kernel: family of the kernel.
-        settings: what is fitted, with which priors.
+        fit: what is fitted, with which priors.
         start: groups to begin with.
         choose: finds groups from data; None keeps those of the start.
-        due: learn hyperparameters again? given n and the n of the last time.
+        fit_due: when hyperparameters are learned again.
         decisive: take other groups only if the evidence for them is beyond luck, not as they are chosen.
-        choose_due: where decisive, look for groups again? likewise; elsewhere that is done at every learning.
+        search_due: where decisive, when groups are searched for again; elsewhere that is done at every learning.
         full_order: add a term over all dimensions.
-        freer: settings for lengthscales of their own, where the evidence, now and then, decides for them.
-        compress: decide, now and then, whether bad values are compressed; see `OutcomeTransform` and `is_better`.
+        free_fit: settings for lengthscales of their own, where the evidence, now and then, decides for them.
+        warp: decide, now and then, whether the worse values are warped; see `OutcomeTransform` and `is_better`.
         explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
     """
 
     kernel: str
-    settings: FitSettings
+    fit: FitSettings
     start: Decomposition
     choose: ChooseGroups | None
-    due: Callable[[int, int], bool]
+    fit_due: Due
     decisive: bool = False
-    choose_due: Callable[[int, int], bool] = lambda n, chosen_at: True
+    search_due: Due = lambda n, searched_at: True
     full_order: bool = False
-    freer: FitSettings | None = None
-    compress: bool = False
+    free_fit: FitSettings | None = None
+    warp: bool = False
     explore_until: int = 0
     explore_lengthscale: float = 1e-5
 
 
-def update_surrogate(query: SuggestContext, learning: SurrogateSettings) -> tuple[AdditiveGP, State]:
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """What is kept of a model from one suggestion to the next. All of it is JSON.
+
+    Attributes:
+        groups, lengthscales, scales, noise_variance: the model without its data.
+        learned_at: number of observations from which hyperparameters were learned.
+        searched_at: the same for the last search for groups.
+        warped, warp_considered_at: are the worse values warped, and when was that considered?
+        free, free_considered_at: has each lengthscale a wide prior of its own, and when was that considered?
+        candidate: groups found by the last search, which the next suggestion fits and judges.
+        candidate_warped: on which scale they were found.
+        searched_plain: did the last search see the values as they are?
+    """
+
+    groups: list[list[int]]
+    lengthscales: list[float]
+    scales: list[float]
+    noise_variance: float
+    learned_at: int
+    searched_at: int = 0
+    warped: bool = False
+    warp_considered_at: int = 0
+    free: bool = False
+    free_considered_at: int = 0
+    candidate: list[list[int]] | None = None
+    candidate_warped: bool = False
+    searched_plain: bool = False
+
+    @classmethod
+    def from_dict(cls, data: State, blank: AdditiveGP) -> "ModelState":
+        """Read back what `to_dict` wrote for a model of this kind.
+
+        Raises:
+            StateError: it was edited, or is of another space.
+        """
+        try:
+            state = cls(**data)
+            dims = [Decomposition(g).dim for g in (state.groups, state.candidate) if g is not None]
+            if set(dims) != {blank.decomposition.dim} or state.model(blank).n != 0:
+                raise ValueError("it is of another space")
+            if min(state.learned_at, state.searched_at, state.warp_considered_at, state.free_considered_at) < 0:
+                raise ValueError("a number of observations is negative")
+        except (TypeError, ValueError) as error:
+            raise StateError(
+                f'the saved model cannot be read ({error!r}); set the state\'s "state" to {{}} to learn it anew'
+            ) from None
+        return state
+
+    def to_dict(self) -> State:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def model(self, blank: AdditiveGP) -> AdditiveGP:
+        """The model, without data."""
+        h = Hyperparameters(np.array(self.lengthscales), np.array(self.scales), float(self.noise_variance))
+        return regrouped(blank, Decomposition(self.groups)).with_hyperparameters(h)
+
+
+class SurrogateMethod(Method):
+    """Abstract: a method with one model of all parameters."""
+
+    @abstractmethod
+    def surrogate(self, space: Space) -> SurrogateSettings:
+        """How its model is learned."""
+
+    def update(self, context: SuggestContext) -> tuple[AdditiveGP, State]:
+        """The model of all observations, and the state to keep."""
+        return update_surrogate(context, self.surrogate(context.space))
+
+    def model(self, context: SuggestContext) -> AdditiveGP | None:
+        return self.update(context)[0] if context.has_values else None
+
+
+def check_settings(method: Any) -> None:
+    """Raise a SettingError unless the settings that the paper's methods share make sense."""
+    check_choice("maximiser", method.maximiser, ("gradient", "direct"))
+    check_choice("kernel", method.kernel, FAMILIES)
+    check_count("n_init", method.n_init)
+    check_count("n_cyc", method.n_cyc)
+    check_count("explore_until", method.explore_until, 0)
+    if method.direct_evaluations is not None:
+        check_count("direct_evaluations", method.direct_evaluations)
+
+
+def update_surrogate(context: SuggestContext, settings: SurrogateSettings) -> tuple[AdditiveGP, State]:
     """The model of all observations, learned anew where that is due, and the state to keep."""
-    X, scales, state = query.X, OutcomeTransform(observed_values(query.y)), query.state
-    y, _ = scales.on(_is_compressed(state))
-    n = len(y)
-    rescale = learning.compress and _is_grown(n, state.get("scaled_at", 0))
-    free = learning.freer is not None and _is_grown(n, state.get("freed_at", 0))
-    blank = AdditiveGP(
-        learning.start, kernel=learning.kernel, categories=query.categories, full_order=learning.full_order
-    )
-    if n < learning.explore_until:
-        model = replace(blank, lengthscales=learning.explore_lengthscale, noise_variance=learning.settings.noise)
-        return model.condition(X, y), {}
-    known = _read_model(state, blank)
-    if _too_late(query, n):
-        return _hurried_model(query, known, blank, X, y), state
-    if known is not None and learning.decisive and learning.choose is not None:
-        # A search for groups in one suggestion, the fit of what it found in the next: nobody waits for both.
-        if "candidate" in state:
-            return _decided(scales, known, learning, query)
-        if learning.choose_due(n, state["chosen_at"]):
-            return _searched(scales, known, learning.choose, query)
-    if known is None or learning.due(n, state["learned_at"]):
-        learned = _learn(X, y, known, blank, replace(learning, settings=_settings(learning, state)), query.rng)
-        fresh = state | _write_model(learned, n, state.get("chosen_at", 0))
-        return _rescaled(X, scales, learned, fresh, learning) if rescale and n <= _AT_ONCE else (learned, fresh)
-    present = _up_to_date(known, X, y, state["learned_at"], query.cache)
-    if rescale and n > _AT_ONCE:
-        return _rescaled(X, scales, present, state, learning)
-    return _freed(X, y, present, state, learning) if free else (present, state)
+    model, state = _Update(context, settings).made()
+    return model, {} if state is None else state.to_dict()
+
+
+class _Update:
+    """One update. Each step of it returns the model and the state to keep."""
+
+    def __init__(self, context: SuggestContext, settings: SurrogateSettings) -> None:
+        self.context, self.settings, self.X, self.n = context, settings, context.X, len(context.y)
+        categories, full_order = context.categories, settings.full_order
+        self.blank = AdditiveGP(settings.start, kernel=settings.kernel, categories=categories, full_order=full_order)
+        self.state = ModelState.from_dict(context.state, self.blank) if context.state else None
+        self.known = None if self.state is None else self.state.model(self.blank)
+        self.transform = OutcomeTransform.of(context.y, warped=self.state is not None and self.state.warped)
+
+    def made(self) -> tuple[AdditiveGP, ModelState | None]:
+        state, settings, n = self.state, self.settings, self.n
+        if n < settings.explore_until:
+            tiny = replace(self.blank, lengthscales=settings.explore_lengthscale, noise_variance=settings.fit.noise)
+            return self._scaled(tiny.condition(self.X, self.transform.z)), None
+        if self._too_late():
+            return self._scaled(self._hurried()), state
+        if state is None or self.known is None:
+            return self._learn()
+        if settings.decisive and settings.choose is not None:
+            # A search for groups in one suggestion, the fit of what it found in the next: nobody waits for both.
+            if state.candidate is not None:
+                return self._judge(state, self.known, state.candidate)
+            if settings.search_due(n, state.searched_at):
+                return self._search(state, settings.choose)
+        if settings.fit_due(n, state.learned_at):
+            return self._learn()
+        if self._warp_due() and n > _AT_ONCE:
+            return self._consider_warp(self._present(), state)
+        if settings.free_fit is not None and _is_grown(n, state.free_considered_at):
+            return self._consider_freedom(self._present(), state)
+        return self._present(), state
+
+    # --- steps -------------------------------------------------------------------------------------------------
+
+    def _learn(self) -> tuple[AdditiveGP, ModelState]:
+        """Learn hyperparameters, and groups where these are taken as they are chosen."""
+        settings, fit, known = self.settings, self._fit(self.state), self.known
+        X, z = self.X, self.transform.z
+        groups = None
+        if settings.choose is not None and not settings.decisive:
+            known = known or self.blank.fit(X, z, settings=fit)
+            groups = settings.choose(X, z, known, self.context.rng)
+        if groups is not None and known is not None and groups != known.decomposition:
+            model = regrouped(self.blank, groups).fit(X, z, settings=fit)
+        else:
+            model = (known or self.blank).fit(X, z, settings=fit, warm=self.known is not None)
+        state = self._kept(model, self.state)
+        if self._warp_due() and self.n <= _AT_ONCE:
+            return self._consider_warp(self._scaled(model), state)
+        return self._scaled(model), state
+
+    def _consider_warp(self, model: AdditiveGP, state: ModelState) -> tuple[AdditiveGP, ModelState]:
+        """The model on the scale that it has or on the other one, whichever is better."""
+        state = replace(state, warp_considered_at=self.n)
+        transform = replace(self.transform, warped=not state.warped)
+        other = self._scaled(model.fit(self.X, transform.z, settings=self._fit(state), warm=True), transform)
+        if not is_better(other, model):
+            return model, state
+        return other, replace(self._kept(other, state), warped=transform.warped)
+
+    def _consider_freedom(self, model: AdditiveGP, state: ModelState) -> tuple[AdditiveGP, ModelState]:
+        """The model with lengthscales shrunk to a common one, or free where the evidence pays for it.
+
+        Free parameters raise the evidence by half a nat each on average when they are good for nothing (Wilks), and
+        are worth having from one nat each on (Akaike).
+        """
+        state = replace(state, free_considered_at=self.n)
+        other_state = replace(state, free=not state.free)
+        other = model.fit(self.X, self.transform.z, settings=self._fit(other_state), warm=True)
+        gain = other.log_marginal_likelihood() - model.log_marginal_likelihood()
+        charge = float(len(model.lengthscales))
+        if gain > (-charge if state.free else charge):
+            return other, self._kept(other, other_state)
+        return model, state
+
+    def _search(self, state: ModelState, choose: ChooseGroups) -> tuple[AdditiveGP, ModelState]:
+        """The present model, and in the state other groups that may be better.
+
+        A warped sum is no sum any more: with warped values, every other search looks at them as they are.
+        """
+        present, warped = self._present(), state.warped and state.searched_plain
+        groups = choose(self.X, replace(self.transform, warped=warped).z, present, self.context.rng)
+        state = replace(state, searched_at=self.n, searched_plain=not warped)
+        if groups == present.decomposition:
+            return present, state
+        return present, replace(state, candidate=list(map(list, groups.groups)), candidate_warped=warped)
+
+    def _judge(self, state: ModelState, known: AdditiveGP, candidate: list[list[int]]) -> tuple[AdditiveGP, ModelState]:
+        """The present model or one with the candidate's groups and scale, whichever is better."""
+        present, groups = self._present(), Decomposition(candidate)
+        transform = replace(self.transform, warped=state.candidate_warped)
+        state = replace(state, candidate=None, candidate_warped=False)
+        other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
+        other = self._scaled(other.fit(self.X, transform.z, settings=self._fit(state), warm=True), transform)
+        if is_better(other, present):
+            return other, replace(self._kept(other, state), warped=transform.warped)
+        return present, state
+
+    # --- parts of them -----------------------------------------------------------------------------------------
+
+    def _scaled(self, model: AdditiveGP, transform: OutcomeTransform | None = None) -> AdditiveGP:
+        return replace(model, outcome_transform=transform or self.transform)
+
+    def _fit(self, state: ModelState | None) -> FitSettings:
+        free = self.settings.free_fit if state is not None and state.free else None
+        return free or self.settings.fit
+
+    def _warp_due(self) -> bool:
+        return self.settings.warp and _is_grown(self.n, 0 if self.state is None else self.state.warp_considered_at)
+
+    def _kept(self, model: AdditiveGP, state: ModelState | None) -> ModelState:
+        """The state with this model, learned now."""
+        learned = dict(
+            groups=list(map(list, model.decomposition.groups)),
+            lengthscales=model.lengthscales.tolist(),
+            scales=model.scales.tolist(),
+            noise_variance=model.noise_variance,
+            learned_at=self.n,
+        )
+        return ModelState(**learned) if state is None else replace(state, **learned)
+
+    def _present(self) -> AdditiveGP:
+        """The known model with all observations."""
+        assert self.state is not None and self.known is not None  # noqa: PT018
+        return self._scaled(
+            _up_to_date(self.known, self.X, self.transform.z, self.state.learned_at, self.context.cache)
+        )
+
+    def _too_late(self) -> bool:
+        """Would learning miss the deadline? Some fifty evidence evaluations at a few billion operations a second."""
+        return self.context.deadline.left < 50 * (self.n**3 + 20 * self.n**2 * self.context.D) / 5e9 + 2e-3
+
+    def _hurried(self) -> AdditiveGP:
+        """The best model that can be had before the deadline: nothing is learned, perhaps not all points are used."""
+        known, X, z, deadline = self.known, self.X, self.transform.z, self.context.deadline
+        if known is None or self.state is None or self.state.learned_at > self.n:
+            sizes = np.array([len(group) for group in self.blank.groups])
+            lengthscales, scales = 0.5 * np.sqrt(np.repeat(sizes, sizes)), np.sqrt(sizes / sizes.sum())
+            known = self.blank.with_hyperparameters(Hyperparameters(lengthscales, scales, 1e-3))
+        # The best points are those worth knowing well. How many can be had in time only a smaller model tells.
+        best, until = np.argsort(-z, kind="stable"), (1.0 - _HURRIED_SHARE) * deadline.left
+        size = _HURRIED
+        while size < self.n:
+            began = time.monotonic()
+            some = np.sort(best[:size])
+            model = known.condition(X[some], z[some])
+            model.posterior(model.X[:1])  # what all predictions share
+            size *= 2
+            if deadline.left - 8.0 * (time.monotonic() - began) < until:  # O(n^3)
+                return model
+        cache = self.context.cache
+        if cache is not None and self.n - cache.n < _HURRIED and _is_prefix(cache, known, X, 0):
+            return _up_to_date(known, X, z, 0, cache)
+        return known.condition(X, z)
 
 
 def _is_grown(n: int, considered_at: int) -> bool:
@@ -104,98 +326,31 @@ def _is_grown(n: int, considered_at: int) -> bool:
     return _GROWTH * considered_at <= n <= _LONG_DECIDED
 
 
-def _settings(learning: SurrogateSettings, state: State) -> FitSettings:
-    return learning.freer if learning.freer is not None and state.get("free", False) else learning.settings
+def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
+    """Is the other model better than the present one? Each may have its own scale.
 
-
-def _freed(
-    X: Array, y: Array, model: AdditiveGP, state: State, learning: SurrogateSettings
-) -> tuple[AdditiveGP, State]:
-    """The model with lengthscales shrunk to a common one, or with ones of their own where the evidence pays for them.
-
-    Free parameters raise the evidence by half a nat each on average when they are good for nothing (Wilks), and are
-    worth having from one nat each on (Akaike).
+    For the evidence, the worse half of the values counts as much as the better one. So values are warped only as long
+    as the better half, which is the same on both scales, is predicted better that way as well.
     """
-    now = bool(state.get("free", False))
-    state = state | {"freed_at": len(y)}
-    other_state = state | {"free": not now}
-    other = model.fit(X, y, settings=_settings(learning, other_state), warm=True)
-    gain = other.log_marginal_likelihood() - model.log_marginal_likelihood()
-    charge = float(len(model.lengthscales))
-    if gain > (-charge if now else charge):
-        return other, other_state | _write_model(other, len(y), state["chosen_at"])
-    return model, state
-
-
-def _is_compressed(state: State) -> bool:
-    return bool(state.get("compressed", False))
-
-
-def _rescaled(
-    X: Array, scales: OutcomeTransform, model: AdditiveGP, state: State, learning: SurrogateSettings
-) -> tuple[AdditiveGP, State]:
-    """The model on the scale that it has or on the other one, whichever is better."""
-    now = _is_compressed(state)
-    y, _ = scales.on(not now)
-    state = state | {"scaled_at": len(y)}
-    other = model.fit(X, y, settings=_settings(learning, state), warm=True)
-    if not is_better(other, not now, model, now, scales):
-        return model, state
-    return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": not now}
-
-
-def _searched(
-    scales: OutcomeTransform, known: AdditiveGP, choose: ChooseGroups, query: SuggestContext
-) -> tuple[AdditiveGP, State]:
-    """The present model, and in the state other groups that may be better.
-
-    A compressed sum is no sum any more: with compressed values, every other search looks at them as they are.
-    """
-    state, now = query.state, _is_compressed(query.state)
-    present = _up_to_date(known, query.X, scales.on(now)[0], state["learned_at"], query.cache)
-    scale = now and bool(state.get("looked_at_plain", False))
-    groups = choose(query.X, scales.on(scale)[0], present, query.rng)
-    state = state | {"chosen_at": len(query.X), "looked_at_plain": not scale}
-    if groups == present.decomposition:
-        return present, state
-    return present, state | {"candidate": [list(group) for group in groups.groups], "candidate_compressed": scale}
-
-
-def _decided(
-    scales: OutcomeTransform, known: AdditiveGP, learning: SurrogateSettings, query: SuggestContext
-) -> tuple[AdditiveGP, State]:
-    """The present model or one with the candidate's groups and scale, whichever is better."""
-    state = {name: value for name, value in query.state.items() if not name.startswith("candidate")}
-    now, then = _is_compressed(state), bool(query.state.get("candidate_compressed", False))
-    (y, _), (other_y, _) = scales.on(now), scales.on(then)
-    present = _up_to_date(known, query.X, y, state["learned_at"], query.cache)
-    groups = Decomposition(query.state["candidate"])
-    other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
-    other = other.fit(query.X, other_y, settings=_settings(learning, state), warm=True)
-    if is_better(other, then, present, now, scales):
-        return other, state | _write_model(other, len(y), state["chosen_at"]) | {"compressed": then}
-    return present, state
-
-
-def is_better(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, scales: OutcomeTransform) -> bool:
-    """Is the other model better than the present one? Each is on the scale, compressed or not, of its own.
-
-    For the evidence, the worse half of the values counts as much as the better one. So values are compressed only as
-    long as the better half, which is the same on both scales, is predicted better that way as well.
-    """
-    speaks_for_it = has_more_evidence(other, then, present, now, scales)
-    if then == now or len(scales.plain) > _LONG_DECIDED:
+    then, now = other.outcome_transform, present.outcome_transform
+    speaks_for_it = _worth(other) + then.log_slope > _worth(present) + now.log_slope
+    if then.warped == now.warped or other.n > _LONG_DECIDED:
         return speaks_for_it
     error, present_error = (
-        scales.error_above(model.leave_one_out()[0], scale) for model, scale in ((other, then), (present, now))
+        model.outcome_transform.error_above_median(model.leave_one_out()[0]) for model in (other, present)
     )
     predicts_better = error < present_error
-    return speaks_for_it and predicts_better if then else speaks_for_it or predicts_better
+    return speaks_for_it and predicts_better if then.warped else speaks_for_it or predicts_better
 
 
-def has_more_evidence(other: AdditiveGP, then: bool, present: AdditiveGP, now: bool, scales: OutcomeTransform) -> bool:
-    """Does the evidence speak for the other model, beyond what luck and compressing are charged for?"""
-    return _worth(other) + scales.on(then)[1] > _worth(present) + scales.on(now)[1]
+def _worth(model: AdditiveGP) -> float:
+    """Evidence less log D for every dimension that joins another.
+
+    Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
+    beyond that. Until then the full-order term, where there is one, does what they would do.
+    """
+    joined = sum(len(group) - 1 for group in model.decomposition.groups)
+    return model.log_marginal_likelihood() - joined * float(np.log(model.decomposition.dim))
 
 
 def best_seen(model: AdditiveGP, deadline: Deadline = _NEVER) -> float:
@@ -204,26 +359,14 @@ def best_seen(model: AdditiveGP, deadline: Deadline = _NEVER) -> float:
     return float(deadline.evaluated(lambda Z: model.posterior(Z)[0], model.X[promising], 0.1).max())
 
 
-def with_pending(model: AdditiveGP, query: SuggestContext) -> AdditiveGP:
+def with_pending(model: AdditiveGP, context: SuggestContext) -> AdditiveGP:
     """The model with running points hallucinated."""
-    return model.hallucinate(query.pending) if len(query.pending) else model
+    return model.hallucinate(context.pending) if len(context.pending) else model
 
 
-def _learn(
-    X: Array,
-    y: Array,
-    known: AdditiveGP | None,
-    blank: AdditiveGP,
-    learning: SurrogateSettings,
-    rng: np.random.Generator,
-) -> AdditiveGP:
-    if learning.choose is None or learning.decisive:
-        return (known or blank).fit(X, y, settings=learning.settings, warm=known is not None)
-    model = known or blank.fit(X, y, settings=learning.settings)
-    groups = learning.choose(X, y, model, rng)
-    if groups != model.decomposition:
-        return regrouped(blank, groups).fit(X, y, settings=learning.settings)
-    return model.fit(X, y, settings=learning.settings, warm=known is not None)
+def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:
+    """A model of the same kind over other groups, with default hyperparameters and no data."""
+    return AdditiveGP(groups, kernel=model.kernel, categories=model.categories, full_order=model.full_order)
 
 
 def _carried_over(model: AdditiveGP, groups: Decomposition) -> Hyperparameters:
@@ -241,24 +384,14 @@ def _carried_over(model: AdditiveGP, groups: Decomposition) -> Hyperparameters:
     return Hyperparameters(np.concatenate(of_groups), np.array(scales), model.noise_variance)
 
 
-def _worth(model: AdditiveGP) -> float:
-    """Evidence less log D for every dimension that joins another.
-
-    Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
-    beyond that. Until then the full-order term, where there is one, does what they would do.
-    """
-    joined = sum(len(group) - 1 for group in model.decomposition.groups)
-    return model.log_marginal_likelihood() - joined * float(np.log(model.decomposition.dim))
-
-
-def _up_to_date(known: AdditiveGP, X: Array, y: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:
+def _up_to_date(known: AdditiveGP, X: Array, z: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:
     """`known` with all observations: factorised at `learned_at`, then row by row, from the cache where it fits."""
     model = cache
     if model is None or not _is_prefix(model, known, X, learned_at):
-        model = known.condition(X[:learned_at], y[:learned_at])
-    for i in range(model.n, len(y)):
-        model = model.append(X[i], y[i])
-    return model.with_values(y) if len(y) else model
+        model = known.condition(X[:learned_at], z[:learned_at])
+    for i in range(model.n, len(z)):
+        model = model.append(X[i], z[i])
+    return model.with_values(z) if len(z) else model
 
 
 def _is_prefix(cache: AdditiveGP, known: AdditiveGP, X: Array, learned_at: int) -> bool:
@@ -272,72 +405,11 @@ def _is_prefix(cache: AdditiveGP, known: AdditiveGP, X: Array, learned_at: int) 
     )
 
 
-def _write_model(model: AdditiveGP, n: int, chosen_at: int) -> State:
-    return {
-        "learned_at": n,
-        "chosen_at": chosen_at,
-        "groups": [list(group) for group in model.decomposition.groups],
-        "lengthscales": model.lengthscales.tolist(),
-        "scales": model.scales.tolist(),
-        "noise_variance": model.noise_variance,
-    }
-
-
-def _read_model(state: State, blank: AdditiveGP) -> AdditiveGP | None:
-    if "groups" not in state:
-        return None
-    try:
-        h = Hyperparameters(np.array(state["lengthscales"]), np.array(state["scales"]), float(state["noise_variance"]))
-        known = regrouped(blank, Decomposition(state["groups"])).with_hyperparameters(h)
-        if known.decomposition.dim != blank.decomposition.dim or state["learned_at"] < 0 or state["chosen_at"] < 0:
-            raise ValueError("it is of another space")
-    except (KeyError, TypeError, ValueError) as error:
-        raise StateError(
-            f'the saved model cannot be read ({error!r}); set the state\'s "state" to {{}} to learn it anew'
-        ) from None
-    return known
-
-
-def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:
-    """A model of the same kind over other groups, with default hyperparameters and no data."""
-    return AdditiveGP(groups, kernel=model.kernel, categories=model.categories, full_order=model.full_order)
-
-
-def _too_late(query: SuggestContext, n: int) -> bool:
-    """Would learning miss the deadline? Some fifty evidence evaluations at a few billion operations a second."""
-    return query.deadline.left < 50 * (n**3 + 20 * n**2 * query.D) / 5e9 + 2e-3
-
-
-def _hurried_model(
-    query: SuggestContext, known: AdditiveGP | None, blank: AdditiveGP, X: Array, y: Array
-) -> AdditiveGP:
-    """The best model that can be had before the deadline: nothing is learned, and perhaps not all points are used."""
-    if known is None or query.state["learned_at"] > len(y):
-        sizes = np.array([len(group) for group in blank.groups])
-        lengthscales, scales = 0.5 * np.sqrt(np.repeat(sizes, sizes)), np.sqrt(sizes / sizes.sum())
-        known = blank.with_hyperparameters(Hyperparameters(lengthscales, scales, 1e-3))
-    # The best points are those worth knowing well. How many can be had in time only a smaller model tells.
-    best, until = np.argsort(-y, kind="stable"), (1.0 - _HURRIED_SHARE) * query.deadline.left
-    size = _HURRIED
-    while size < len(y):
-        began = time.monotonic()
-        some = np.sort(best[:size])
-        model = known.condition(X[some], y[some])
-        model.posterior(model.X[:1])  # what all predictions share
-        size *= 2
-        if query.deadline.left - 8.0 * (time.monotonic() - began) < until:  # O(n^3)
-            return model
-    cache = query.cache
-    if cache is not None and len(y) - cache.n < _HURRIED and _is_prefix(cache, known, X, 0):
-        return _up_to_date(known, X, y, 0, cache)
-    return known.condition(X, y)
-
-
-def learned_every(cycle: int) -> Callable[[int, int], bool]:
+def learned_every(cycle: int) -> Due:
     """Learn again once `cycle` more observations have come."""
     return lambda n, learned_at: n - learned_at >= cycle
 
 
-def learned_geometrically(share: float, least: int = 1) -> Callable[[int, int], bool]:
+def learned_geometrically(share: float, least: int = 1) -> Due:
     """Learn again once the data have grown by a share: often at first, rarely when it costs much and brings little."""
     return lambda n, learned_at: n - learned_at >= max(least, int(share * learned_at))

@@ -124,8 +124,8 @@ class SumboSampler(BaseSampler):
         proposal = optimizer._proposed(Deadline())
         answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
         unit = _claimed(ledger, attributes, answer.point, proposal.rng, fixed)
-        if answer.note is not None and not fixed:  # else it is not the point that the note is about
-            ledger.keep_note(attributes, unit, answer.note)
+        if answer.candidate_metadata is not None and not fixed:  # else it is not the point that the note is about
+            ledger.keep_note(attributes, unit, answer.candidate_metadata)
         if answer.state != proposal.history.state:
             ledger.keep_state(attributes, answer.state)
         return translation.params(unit)
