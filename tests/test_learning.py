@@ -11,7 +11,7 @@ from sumbo import Optimizer, Space
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
-from sumbo.gp.outcome_transforms import OutcomeTransform, observed_values, standardise
+from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.methods.base import Deadline, SuggestContext
 from sumbo.methods.surrogate import (
     SurrogateSettings,
@@ -32,7 +32,7 @@ def query(X, y, **changes):
         X=X,
         y=y,
         pending=np.empty((0, D)),
-        notes=[None] * len(y),
+        candidate_metadata=[None] * len(y),
         pending_metadata=[],
         number=len(y),
         rng=np.random.default_rng(0),
@@ -61,14 +61,14 @@ def same_model(a, b):
 def test_a_failed_point_counts_as_the_worst():
     _X, y = data(4)
     y[2] = math.nan
-    values = observed_values(y)
+    values = OutcomeTransform.of(y).s
     assert values[2] == values.min()
     assert np.isfinite(values).all()
 
 
 def test_where_all_failed_there_is_nothing_to_learn():
     _X, _ = data(3)
-    assert observed_values(np.full(3, math.nan)).tolist() == [0.0] * 3
+    assert OutcomeTransform.of(np.full(3, math.nan)).s.tolist() == [0.0] * 3
 
 
 # --- when ---------------------------------------------------------------------------------------------------
@@ -121,12 +121,12 @@ def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
     weights = np.array([3.0, 0.3, 0.02, 0.02, 0.02, 0.02]) if uneven else np.ones(6)
     y = np.sin(4.0 * X @ weights)
     shrunk = FitSettings(starts=1, noise=1e-6)
-    plan = learning(learned_every(10), D=6, settings=shrunk, freer=replace(shrunk, deviation_sd=1.0))
+    plan = learning(learned_every(10), D=6, fit=shrunk, free_fit=replace(shrunk, deviation_sd=1.0))
     _, state = update_surrogate(query(X[:120], y[:120]), plan)
-    assert "free" not in state  # a fit and a choice are no work for one suggestion
+    assert state["free_considered_at"] == 0  # a fit and a choice are no work for one suggestion
     second, state = update_surrogate(query(X, y, state=state), plan)
-    assert state.get("free", False) is uneven
-    assert state["freed_at"] == 121
+    assert state["free"] is uneven
+    assert state["free_considered_at"] == 121
     spread = second.lengthscales.max() / second.lengthscales.min()
     assert spread > 10 if uneven else spread < 3
     again, kept = update_surrogate(query(X, y, state=state), plan)
@@ -134,7 +134,7 @@ def test_lengthscales_are_freed_where_the_evidence_pays_for_them(uneven):
     assert same_model(again, second)
     if uneven:  # and bound again where they bring nothing any more
         X, y = data(121, D=6, seed=1)
-        _, state = update_surrogate(query(X, y, state={**state, "learned_at": 120, "freed_at": 50}), plan)
+        _, state = update_surrogate(query(X, y, state={**state, "learned_at": 120, "free_considered_at": 50}), plan)
         assert not state["free"]
 
 
@@ -154,24 +154,24 @@ TAILS = {
         ("smooth", 1e-3, True, False),
     ],
 )
-def test_values_are_compressed_where_evidence_and_prediction_both_speak_for_it(
+def test_values_are_warped_where_evidence_and_prediction_both_speak_for_it(
     shape, modest, speaks_for_it, predicts_better
 ):
     X = np.random.default_rng(0).random((64, 2))
     X[32:] = 0.5 + 0.2 * (X[32:] - 0.5)
-    scales = OutcomeTransform(standardise(TAILS[shape](X)))
+    transforms = [OutcomeTransform.of(TAILS[shape](X), warped=warped) for warped in (False, True)]
     blank = AdditiveGP([(0,), (1,)], full_order=True)
     settings = FitSettings(noise=1e-6, noise_sd=3.0, noise_bounds=(1e-12, 1.0))
-    plain, compressed = (blank.fit(X, scales.on(scale)[0], settings=settings) for scale in (False, True))
+    plain, warped = (replace(blank, outcome_transform=t).fit(X, t.z, settings=settings) for t in transforms)
     h = plain.hyperparameters  # a model that is too sure of itself predicts the same, but the evidence is against it
     h = replace(h, scales=modest * h.scales, noise_variance=modest**2 * h.noise_variance)
     plain = plain.with_hyperparameters(h).condition(X, plain.y)
-    evidence = compressed.log_marginal_likelihood() + scales.on(True)[1] - plain.log_marginal_likelihood()
-    errors = [scales.error_above(gp.leave_one_out()[0], scale) for gp, scale in ((plain, False), (compressed, True))]
+    evidence = warped.log_marginal_likelihood() + transforms[1].log_slope - plain.log_marginal_likelihood()
+    errors = [gp.outcome_transform.error_above_median(gp.leave_one_out()[0]) for gp in (plain, warped)]
     assert (evidence > 0.0, errors[1] < errors[0]) == (speaks_for_it, predicts_better)
     both = speaks_for_it and predicts_better
-    assert is_better(compressed, True, plain, False, scales) is both
-    assert is_better(plain, False, compressed, True, scales) is not both
+    assert is_better(warped, plain) is both
+    assert is_better(plain, warped) is not both
 
 
 def test_the_state_is_json():

@@ -135,7 +135,7 @@ def test_standardised_values_come_back(sign):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_compressed_values_come_back_and_are_known_as_such(sign):
     y = np.random.default_rng(7).lognormal(0.0, 2.0, 60)
-    z, _ = OutcomeTransform(standardise(sign * y)).on(True)
+    z = OutcomeTransform.of(sign * y, warped=True).z
     units = Units.of(z, y, sign)
     assert not units.straight
     assert units.values(z) == pytest.approx(y)

@@ -1,4 +1,4 @@
-"""Values as models see them: standardised, and compressed where that is monotone and its slopes are known."""
+"""Values as models see them and back: standardised, and warped where that is monotone and its slopes are known."""
 
 import numpy as np
 import pytest
@@ -52,16 +52,17 @@ def test_standardise_leaves_its_argument_alone():
     assert y.tolist() == [1.0, 2.0, 4.0]
 
 
-# --- compressed ---------------------------------------------------------------------------------------------
+# --- warped -------------------------------------------------------------------------------------------------
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 
 
 @given(VALUES)
 @settings(max_examples=200, deadline=None)
-def test_compressing_keeps_the_order(values):
+def test_warping_keeps_the_order(values):
     y = standardise(np.array(values))
-    z, slopes = OutcomeTransform(y).on(True)
+    transform = OutcomeTransform(y, warped=True)
+    z, slopes = transform.z, transform.log_slope
     assert np.isfinite(z).all()
     assert np.isfinite(slopes)
     order = np.argsort(y, kind="stable")
@@ -70,7 +71,7 @@ def test_compressing_keeps_the_order(values):
 
 def test_the_better_half_keeps_its_shape_and_the_tail_shrinks():
     y = standardise(np.array([-1000.0, -100.0, -10.0, 0.0, 1.0, 2.0, 3.0]))
-    z, _ = OutcomeTransform(y).on(True)
+    z = OutcomeTransform(y, warped=True).z
     assert np.diff(z[3:]) == pytest.approx(np.full(3, z[4] - z[3]))
     assert (z[3] - z[0]) / (z[6] - z[3]) < 10 < (y[3] - y[0]) / (y[6] - y[3])
     assert z.mean() == pytest.approx(0.0, abs=1e-12)
@@ -80,7 +81,8 @@ def test_the_better_half_keeps_its_shape_and_the_tail_shrinks():
 def test_the_slopes_are_those_of_the_map():
     """Between the points of a fine grid the map is nearly linear; median, best and spread are those of the whole."""
     y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 4001))
-    z, slopes = OutcomeTransform(y).on(True)
+    transform = OutcomeTransform(y, warped=True)
+    z, slopes = transform.z, transform.log_slope
     order = np.argsort(y)
     steps = np.log(np.diff(z[order]) / np.diff(y[order]))
     assert slopes / len(y) == pytest.approx(steps.mean() - 0.15, abs=2e-3)  # less the charge
@@ -88,30 +90,64 @@ def test_the_slopes_are_those_of_the_map():
 
 def test_errors_are_told_in_the_same_unit_on_both_scales():
     y = standardise(-np.random.default_rng(0).lognormal(0.0, 1.5, 41))
-    scales, above = OutcomeTransform(y), y > np.median(y)
+    plain, warped, above = OutcomeTransform(y), OutcomeTransform(y, warped=True), y > np.median(y)
     errors = np.random.default_rng(1).standard_normal(41)
-    assert scales.error_above(y + errors, False) == pytest.approx(np.abs(errors[above]).mean())
-    z, _ = scales.on(True)
-    unit = np.ptp(y[above]) / np.ptp(z[above])
-    assert scales.error_above(z + errors / unit, True) == pytest.approx(np.abs(errors[above]).mean())
+    assert plain.error_above_median(y + errors) == pytest.approx(np.abs(errors[above]).mean())
+    unit = np.ptp(y[above]) / np.ptp(warped.z[above])
+    assert warped.error_above_median(warped.z + errors / unit) == pytest.approx(np.abs(errors[above]).mean())
 
 
 @pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
 def test_where_no_value_is_above_the_median_there_is_no_error(values):
-    scales = OutcomeTransform(standardise(np.array(values)))
-    assert [scales.error_above(np.ones(len(values)), compressed) for compressed in (False, True)] == [0.0, 0.0]
+    transforms = [OutcomeTransform.of(np.array(values), warped=warped) for warped in (False, True)]
+    assert [transform.error_above_median(np.ones(len(values))) for transform in transforms] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0, 1.0, 1.0]])
 def test_few_and_equal_values(values):
-    y = standardise(np.array(values))
-    for compressed in (False, True):
-        z, slopes = OutcomeTransform(y).on(compressed)
-        assert z.shape == y.shape
-        assert np.isfinite(z).all()
-        assert np.isfinite(slopes)
+    y = np.array(values)
+    for warped in (False, True):
+        transform = OutcomeTransform.of(y, warped=warped)
+        assert transform.z.shape == y.shape
+        assert np.isfinite(transform.z).all()
+        assert np.isfinite(transform.log_slope)
+        np.testing.assert_allclose(transform.untransform(transform.z), y, atol=1e-9)
 
 
 def test_plain_values_are_untouched():
-    y = standardise(np.array([1.0, 2.0, 4.0]))
-    assert OutcomeTransform(y).on(False) == (y, 0.0)
+    transform = OutcomeTransform.of(np.array([1.0, 2.0, 4.0]))
+    assert transform.z.tobytes() == standardise(np.array([1.0, 2.0, 4.0])).tobytes()
+    assert transform.log_slope == 0.0
+
+
+# --- and back -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("warped", [False, True])
+@given(values=VALUES)
+@settings(max_examples=200, deadline=None)
+def test_values_come_back(warped, values):
+    y = np.array(values)
+    transform = OutcomeTransform.of(y, warped=warped)
+    np.testing.assert_allclose(transform.untransform(transform.z), y, atol=1e-9 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_the_largest_values_come_back(warped):
+    y = np.array([1.7e308, -1.7e308, 0.0, 1e308])
+    transform = OutcomeTransform.of(y, warped=warped)
+    np.testing.assert_allclose(transform.untransform(transform.z), y, atol=1e299)
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_the_way_back_grows_everywhere_and_goes_on_straight_beyond_the_worst(warped):
+    transform = OutcomeTransform.of(-np.random.default_rng(0).lognormal(0.0, 2.0, 60), warped=warped)
+    z = np.linspace(transform.z.min() - 9.0, transform.z.max() + 3.0, 500)
+    y = transform.untransform(z)
+    assert (np.diff(y) > 0.0).all()
+    assert np.diff(y, 2)[z[2:] < transform.z.min()] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_failed_values_come_back_as_the_worst():
+    transform = OutcomeTransform.of(np.array([1.0, np.nan, 3.0]), warped=True)
+    assert transform.untransform(transform.z) == pytest.approx([1.0, 1.0, 3.0])

@@ -66,8 +66,8 @@ class OutcomeTransform:
         if len(y) == 0 or np.ptp(s) == 0.0:
             return cls(s, float(y[0]) if len(y) else 0.0, 0.0, warped)
         low, high = np.argmin(s), np.argmax(s)
-        unit = float((y[high] / 2.0 - y[low] / 2.0) / ((s[high] - s[low]) / 2.0))  # the range itself may be infinite
-        return cls(s, float(y[low] - unit * s[low]), unit, warped)
+        half = (y[high] / 2.0 - y[low] / 2.0) / (s[high] - s[low])  # of the unit: the range itself may be infinite
+        return cls(s, float(2.0 * (y[low] / 2.0 - half * s[low])), float(2.0 * half), warped)
 
     @property
     def z(self) -> Array:
@@ -93,7 +93,8 @@ class OutcomeTransform:
         """Values y for those of the model; beyond the worst one seen the map goes on straight."""
         if self.warped and len(self.s):
             z = self._warp.undo(z)
-        return self.centre + self.unit * z
+        with np.errstate(over="ignore"):
+            return 2.0 * (self.centre / 2.0 + self.unit / 2.0 * z)
 
     @cached_property
     def _warp(self) -> "_Warp":

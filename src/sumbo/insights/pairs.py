@@ -13,7 +13,7 @@ import numpy as np
 from sumbo import structure
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
-from sumbo.gp.outcome_transforms import observed_values
+from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.gp.sparse import chosen
 from sumbo.insights.tables import Importances, Interaction, Interactions, default_evaluations
 from sumbo.methods.base import SuggestContext
@@ -32,7 +32,7 @@ def of_the_largest(
     evaluations: int | None = None,
 ) -> Interactions:
     """Probabilities of the pairs among the parameters with the largest shares; what the user declared is kept to."""
-    names, y = query.space.names, observed_values(query.y)
+    names, y = query.space.names, OutcomeTransform.of(query.y).s
     largest = {row.parameters[0] for row in importance.parameters[:MOST]}
     kept = [i for i, name in enumerate(names) if name in largest]
     new = {i: k for k, i in enumerate(kept)}

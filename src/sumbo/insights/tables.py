@@ -11,7 +11,7 @@ from sumbo import structure
 from sumbo._typing import Array
 from sumbo.errors import MissingPackageError, NotFittedError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.gp.outcome_transforms import observed_values
+from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.gp.sparse import chosen
 from sumbo.insights import sensitivity
 from sumbo.methods import Method, SuggestContext
@@ -145,7 +145,7 @@ def interactions(
     names, D = query.space.names, query.D
     together = np.eye(D) if known.groups is None else _declared(known)
     if known.groups is None and D > 1 and known.max_group_size > 1:
-        y = observed_values(query.y)  # not the model's, which may be compressed: a compressed sum is no sum any more
+        y = OutcomeTransform.of(query.y).s  # not the model's, which may be warped: a warped sum is no sum any more
         some = chosen(y, min(_POINTS, len(y)))
         blank = AdditiveGP(known.start, kernel=model.kernel, categories=model.categories)
         together = structure.posterior(

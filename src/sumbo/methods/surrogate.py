@@ -118,7 +118,7 @@ class ModelState:
                 raise ValueError("a number of observations is negative")
         except (TypeError, ValueError) as error:
             raise StateError(
-                f'the saved model cannot be read ({error!r}); set the state\'s "state" to {{}} to learn it anew'
+                f'the saved model cannot be read ({error!r}); set each "method_state" to null, and it learns anew'
             ) from None
         return state
 
@@ -155,6 +155,9 @@ def check_settings(method: Any) -> None:
     check_count("explore_until", method.explore_until, 0)
     if method.direct_evaluations is not None:
         check_count("direct_evaluations", method.direct_evaluations)
+
+
+_LEARNED = ("groups", "lengthscales", "scales", "noise_variance", "learned_at")
 
 
 def update_surrogate(context: SuggestContext, settings: SurrogateSettings) -> tuple[AdditiveGP, State]:
@@ -277,21 +280,16 @@ class _Update:
 
     def _kept(self, model: AdditiveGP, state: ModelState | None) -> ModelState:
         """The state with this model, learned now."""
-        learned = dict(
-            groups=list(map(list, model.decomposition.groups)),
-            lengthscales=model.lengthscales.tolist(),
-            scales=model.scales.tolist(),
-            noise_variance=model.noise_variance,
-            learned_at=self.n,
-        )
-        return ModelState(**learned) if state is None else replace(state, **learned)
+        h, groups = model.hyperparameters, list(map(list, model.decomposition.groups))
+        learned = ModelState(groups, h.lengthscales.tolist(), h.scales.tolist(), h.noise_variance, self.n)
+        return learned if state is None else replace(state, **{name: getattr(learned, name) for name in _LEARNED})
 
     def _present(self) -> AdditiveGP:
         """The known model with all observations."""
-        assert self.state is not None and self.known is not None  # noqa: PT018
-        return self._scaled(
-            _up_to_date(self.known, self.X, self.transform.z, self.state.learned_at, self.context.cache)
-        )
+        assert self.state is not None
+        assert self.known is not None
+        learned_at, cache = self.state.learned_at, self.context.cache
+        return self._scaled(_up_to_date(self.known, self.X, self.transform.z, learned_at, cache))
 
     def _too_late(self) -> bool:
         """Would learning miss the deadline? Some fifty evidence evaluations at a few billion operations a second."""
@@ -332,25 +330,30 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     For the evidence, the worse half of the values counts as much as the better one. So values are warped only as long
     as the better half, which is the same on both scales, is predicted better that way as well.
     """
-    then, now = other.outcome_transform, present.outcome_transform
-    speaks_for_it = _worth(other) + then.log_slope > _worth(present) + now.log_slope
-    if then.warped == now.warped or other.n > _LONG_DECIDED:
+    speaks_for_it, warped = has_more_evidence(other, present), other.outcome_transform.warped
+    if warped == present.outcome_transform.warped or other.n > _LONG_DECIDED:
         return speaks_for_it
     error, present_error = (
         model.outcome_transform.error_above_median(model.leave_one_out()[0]) for model in (other, present)
     )
     predicts_better = error < present_error
-    return speaks_for_it and predicts_better if then.warped else speaks_for_it or predicts_better
+    return speaks_for_it and predicts_better if warped else speaks_for_it or predicts_better
+
+
+def has_more_evidence(other: AdditiveGP, present: AdditiveGP) -> bool:
+    """Does the evidence speak for the other model, beyond what luck and warping are charged for?"""
+    return _worth(other) > _worth(present)
 
 
 def _worth(model: AdditiveGP) -> float:
-    """Evidence less log D for every dimension that joins another.
+    """Evidence, on a scale that all models share, less log D for every dimension that joins another.
 
     Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
     beyond that. Until then the full-order term, where there is one, does what they would do.
     """
     joined = sum(len(group) - 1 for group in model.decomposition.groups)
-    return model.log_marginal_likelihood() - joined * float(np.log(model.decomposition.dim))
+    charge = joined * float(np.log(model.decomposition.dim))
+    return model.log_marginal_likelihood() - charge + model.outcome_transform.log_slope
 
 
 def best_seen(model: AdditiveGP, deadline: Deadline = _NEVER) -> float:
