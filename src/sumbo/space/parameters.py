@@ -244,7 +244,7 @@ class Categorical(Parameter):
         3
     """
 
-    choices: Sequence[Choice]
+    choices: Sequence[Choice] = field()  # needed: not by default what Parameter says
     low: int = field(default=0, init=False, repr=False)
     high: int = field(init=False, repr=False)
 
