@@ -2,6 +2,10 @@
 
 `write` makes it, of what `minimize` returned, an `Optimizer`, or a view; `view` and `from_optuna` make views, which
 keep what was computed for further figures by `sumbo.plot`.
+
+>>> result = sumbo.minimize(lambda x: x[0] ** 2, [(-1, 1)], 5, method="random", seed=0)
+>>> view(result).best.value == result.value
+True
 """
 
 from typing import Any

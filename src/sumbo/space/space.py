@@ -32,8 +32,8 @@ class Space:
         SpaceError: No parameters, a name that is not a non-empty string, or a value that is no parameter.
 
     Example:
-        >>> act = Categorical(["relu", "gelu"])
-        >>> space = Space({"lr": Float(1e-4, 1.0, log=True), "layers": Int(1, 8), "act": act})
+        >>> act = sumbo.Categorical(["relu", "gelu"])
+        >>> space = Space({"lr": sumbo.Float(1e-4, 1.0, log=True), "layers": sumbo.Int(1, 8), "act": act})
         >>> space.to_unit({"lr": 0.01, "layers": 1, "act": "gelu"})
         array([0.5   , 0.0625, 0.75  ])
         >>> space.from_unit([1.0, 0.5, 0.0])
