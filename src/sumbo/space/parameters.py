@@ -150,9 +150,13 @@ class Float(_Range):
         return float(number)
 
     def _encode(self, x: Array) -> Array:
+        if math.isinf(self.high - self.low):  # the widest ranges are measured in halves
+            return Float(self.low / 2.0, self.high / 2.0)._encode(x / 2.0)
         return np.array([self._to_unit(v) for v in x.tolist()])
 
     def _decode(self, u: Array) -> Array:
+        if math.isinf(self.high - self.low):
+            return 2.0 * Float(self.low / 2.0, self.high / 2.0)._decode(u)
         return np.array([self._from_unit(v) for v in u.tolist()])
 
     def _to_unit(self, x: float) -> float:
@@ -162,7 +166,10 @@ class Float(_Range):
         """
         if x in (self.low, self.high):
             return float(x == self.high)
-        best = below = above = (_log_fraction if self.log else _fraction)(self.low, self.high, x)
+        from_low, from_high = self._distance(x, self.low), self._distance(x, self.high)
+        is_low = x / self.low <= self.high / x if self.log else from_low <= -from_high
+        width = self._distance(self.high, self.low)
+        best = below = above = from_low / width if is_low else 1.0 + from_high / width
         error = abs(self._from_unit(best) - x)
         for _ in range(_NEIGHBOURS):
             if error == 0.0:
@@ -176,8 +183,19 @@ class Float(_Range):
     def _from_unit(self, u: float) -> float:
         if u <= 0.0 or u >= 1.0:
             return self.low if u <= 0.0 else self.high
-        x = (_log_blend if self.log else _blend)(self.low, self.high, u)
+        end, t = (self.low, u) if u <= 0.5 else (self.high, u - 1.0)  # the nearer one, so that both ends are exact
+        t *= self._distance(self.high, self.low)
+        if not self.log:
+            x = end + t
+        elif abs(t) < 0.5:
+            x = end + end * math.expm1(t)  # keeps the digits of a small step
+        else:
+            x = end * math.exp(t)  # keeps those of a small result
         return min(max(x, self.low), self.high)
+
+    def _distance(self, a: float, b: float) -> float:
+        """From b to a, as the cube measures it."""
+        return _log_ratio(a, b) if self.log else a - b
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +250,7 @@ class Int(_Range):
         return start, math.log(self.high + 0.5) - start
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Categorical(Parameter):
     """One of several choices without an order: strings, numbers, booleans or None.
 
@@ -247,6 +265,7 @@ class Categorical(Parameter):
     choices: Sequence[Choice] = field()  # needed: not by default what Parameter says
     low: int = field(default=0, init=False, repr=False)
     high: int = field(init=False, repr=False)
+    _types: tuple[type, ...] = field(init=False, repr=False)  # else the choices (0, 1) would equal (False, True)
 
     kind: ClassVar[str] = "categorical"
     nominal: ClassVar[bool] = True
@@ -262,16 +281,7 @@ class Categorical(Parameter):
             seen[choice] = choice
         object.__setattr__(self, "choices", tuple(seen))
         object.__setattr__(self, "high", len(seen) - 1)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Categorical) and self._typed() == other._typed()
-
-    def __hash__(self) -> int:
-        return hash(self._typed())
-
-    def _typed(self) -> tuple[tuple[type, Choice], ...]:
-        # Bare tuples would call the choices (0, 1) and (False, True) the same.
-        return tuple((type(c), c) for c in self.choices)
+        object.__setattr__(self, "_types", tuple(type(choice) for choice in seen))
 
     def _check(self, name: str, value: object) -> int:
         plain = _plain(value)
@@ -292,38 +302,6 @@ class Categorical(Parameter):
 
 
 KINDS: dict[str, type[Parameter]] = {kind.kind: kind for kind in (Float, Int, Categorical)}
-
-
-def _blend(low: float, high: float, u: float) -> float:
-    """low + u (high - low), measured from the nearer end so that both ends are exact."""
-    width = high - low
-    if math.isinf(width):
-        return 2.0 * _blend(low / 2.0, high / 2.0, u)
-    return low + u * width if u <= 0.5 else high - (1.0 - u) * width
-
-
-def _fraction(low: float, high: float, x: float) -> float:
-    """The inverse of `_blend`."""
-    width = high - low
-    if math.isinf(width):
-        return _fraction(low / 2.0, high / 2.0, x / 2.0)
-    return (x - low) / width if x - low <= high - x else 1.0 - (high - x) / width
-
-
-def _log_blend(low: float, high: float, u: float) -> float:
-    """low (high / low)^u, measured from the nearer end so that both ends are exact."""
-    width = _log_ratio(high, low)
-    base, t = (low, u * width) if u <= 0.5 else (high, (u - 1.0) * width)
-    # expm1 keeps the digits of a small step, exp those of a small result.
-    return base + base * math.expm1(t) if abs(t) < 0.5 else base * math.exp(t)
-
-
-def _log_fraction(low: float, high: float, x: float) -> float:
-    """The inverse of `_log_blend`."""
-    width = _log_ratio(high, low)
-    if x / low <= high / x:
-        return _log_ratio(x, low) / width
-    return 1.0 + _log_ratio(x, high) / width
 
 
 def _log_ratio(x: float, base: float) -> float:

@@ -109,8 +109,6 @@ class SumboSampler(BaseSampler):
         if self._independent is not None:
             self._independent.reseed_rng()
 
-    # --- modelled together -------------------------------------------------------------------------------------
-
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters to be modelled: those that all completed trials have in common."""
         _refuse_several_objectives(study)
@@ -133,29 +131,22 @@ class SumboSampler(BaseSampler):
             if any(other.state == TrialState.COMPLETE for other in trials):
                 raise
             return {}  # not all parameters are known as yet
-        optimizer, ledger = self._optimizer(study, trials, translation)
-        attributes = Attributes(study, self._spare.setdefault((study.study_name, trials[0].number), {}))
-        ledger.read(trials, attributes.refresh(), trial.number)
-        proposal = optimizer._proposed(Deadline())
-        answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
-        unit = _claimed(ledger, attributes, answer.point, proposal.rng, fixed)
-        if answer.note is not None and not fixed:  # else it is not the point that the note is about
-            ledger.keep_note(attributes, unit, answer.note)
-        if answer.state != proposal.history.state:
-            ledger.keep_state(attributes, answer.state)
-        return translation.params(unit)
-
-    def _optimizer(
-        self, study: Study, trials: Sequence[FrozenTrial], translation: Translation
-    ) -> tuple[Optimizer, StudyLedger]:
-        """Those of the last suggestion, if it was for this study in this space; else new ones, which takes longer."""
+        # Those of the last suggestion, if it was for this study in this space; else new ones, which takes longer.
         key, direction = (study.study_name, translation.place), direction_of(study)
         if self._last is None or self._last[0] != key or not self._last[2].continued_by(trials):
             ledger = StudyLedger(translation, self.method, direction)
             self._last = key, Optimizer._on(ledger, self.method, direction, self.seed, self.budget), ledger
-        return self._last[1:]
-
-    # --- the others --------------------------------------------------------------------------------------------
+        _, optimizer, ledger = self._last
+        attributes = Attributes(study, self._spare.setdefault((study.study_name, trials[0].number), {}))
+        ledger.read(trials, attributes.refresh(), trial.number)
+        proposal = optimizer._proposed(Deadline())
+        answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
+        unit = _claimed(ledger, answer.point, proposal.rng, fixed)
+        if answer.note is not None and not fixed:  # else it is not the point that the note is about
+            ledger.keep_note(unit, answer.note)
+        if answer.state != proposal.history.state:
+            ledger.keep_state(answer.state)
+        return translation.params(unit)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -206,9 +197,7 @@ def _level_of_objective() -> int:
     return next((i for i, name in enumerate(modules) if name.split(".")[0] not in ("sumbo", "optuna")), 1)
 
 
-def _claimed(
-    ledger: StudyLedger, attributes: Attributes, point: Array, rng: np.random.Generator, fixed: dict[str, Any]
-) -> Array:
+def _claimed(ledger: StudyLedger, point: Array, rng: np.random.Generator, fixed: dict[str, Any]) -> Array:
     """A point that is this trial's alone, near the one suggested; an enqueued trial has some of its values already.
 
     It is written where all workers see it, and then looked for among theirs: of two that write the same point at the
@@ -219,8 +208,7 @@ def _claimed(
         _, unit = randomness.nearest_untried(translation.space, point, taken, rng)
         held = translation.units([translation.params(unit) | fixed])[0] if fixed else None
         unit = unit if held is None else held
-        ledger.keep_point(attributes, unit)
-        ledger.read_points(attributes.refresh())
+        ledger.keep_point(unit)
         taken = ledger.taken_by_others()
         used_up = translation.space.size is not None and len(taken) >= translation.space.size
         if unit.tobytes() not in taken or held is not None or used_up:

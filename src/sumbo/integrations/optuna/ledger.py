@@ -49,34 +49,19 @@ _STATES, _POINTS = 4, 64  # slots
 _PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
 _OFF_GRID = 1e-6  # steps; rounding is far below, and a value of another grid far above
 
-_RECORDED: dict[TrialState, State] = {
-    TrialState.COMPLETE: "done",
-    TrialState.FAIL: "failed",
-    TrialState.PRUNED: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
-}
+_RECORDED: dict[str, State] = {"COMPLETE": "done", "RUNNING": "running", "WAITING": "waiting"}  # others failed
 
 # What the order of telling goes by: where two are told at the same moment, or MySQL drops fractions, by number.
 _when = attrgetter("told", "number")
 
 
-# --- the space ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A search space in both languages.
+    """A search space in both languages."""
 
-    Attributes:
-        distributions: what Optuna calls it; only those that sumbo can search.
-        space: the same for sumbo.
-        place: names the space. Points recorded under another name are of no use here.
-    """
-
-    distributions: dict[str, BaseDistribution]
+    distributions: dict[str, BaseDistribution]  # only those that sumbo can search
     space: Space
-    place: str
+    place: str  # names the space: points recorded under another name are of no use here
 
     @classmethod
     def of(cls, distributions: Mapping[str, BaseDistribution]) -> "Translation | None":
@@ -184,9 +169,6 @@ def _choices(complete: Sequence[FrozenTrial], common: set[str]) -> set[str]:
     return found
 
 
-# --- what is kept ------------------------------------------------------------------------------------------------
-
-
 class Attributes:
     """The user attributes of a study.
 
@@ -226,9 +208,6 @@ class Attributes:
         return [data for data in kept if data is not None and wanted.items() <= data.items()]
 
 
-# --- trials ------------------------------------------------------------------------------------------------------
-
-
 class StudyLedger(Ledger):
     """The trials of a study that are in one search space. Only what is new is translated at the next look.
 
@@ -244,6 +223,7 @@ class StudyLedger(Ledger):
         self._sign = 1.0 if direction == "maximize" else -1.0
         self.number = 0  # of the trial that a suggestion is for
         self._trials: Sequence[FrozenTrial] = []
+        self._attributes: Attributes  # of the last look
         self._state: dict[str, Any] = {}  # what the method left
         self._pruned: dict[int, float] = {}  # last values
         self._running: dict[int, tuple[Array, Any]] = {}  # points and notes
@@ -260,13 +240,13 @@ class StudyLedger(Ledger):
     def read(self, trials: Sequence[FrozenTrial], attributes: Attributes, own: int | None = None) -> None:
         """Take in what is new. The trial with the number `own` is about to get its point."""
         fresh = [*sorted(self._live), *range(len(self.records), len(trials))]
-        self._trials, self._running = trials, {}
+        self._trials, self._attributes, self._running = trials, attributes, {}
         self.number = len(trials) if own is None else own
         self._unplaced = {trials[i].number for i in fresh if self._lacks(trials[i])}
-        self.read_points(attributes)
+        self._read_points()
         last = [self.records[i] for i in self._told.numbers[-1:]]
         units = self.translation.units([trials[i].params for i in fresh])
-        records = [self._record(i, trials[i], unit, attributes) for i, unit in zip(fresh, units, strict=True)]
+        records = [self._record(i, trials[i], unit) for i, unit in zip(fresh, units, strict=True)]
         self._apply(records)
         # Clocks of other machines are late, and trials may be copied from another study.
         if last and any(_when(record) < _when(last[0]) for record in records if record.told is not None):
@@ -277,13 +257,13 @@ class StudyLedger(Ledger):
         fit = [s for s in kept if s["told"] <= len(self._told.numbers) and s["number"] != self.number]
         self._state = max(fit, key=lambda s: s["number"], default={"state": {}})["state"]
 
-    def _record(self, i: int, trial: FrozenTrial, unit: Array | None, attributes: Attributes) -> Record:
+    def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
         record = record_of(i, trial)
         unit = self._suggested.get(trial.number) if self._lacks(trial) else unit
         if unit is None:
             return record
         # What the method wrote beside its suggestion, if the trial has that point.
-        kept = attributes.read(f"{_NOTE}:{trial.number}")
+        kept = self._attributes.read(f"{_NOTE}:{trial.number}")
         fits = kept is not None and (kept["signature"], kept["point"]) == (self.signature, digest(unit.tolist()))
         note = kept["note"] if fits else None
         if record.told is None:
@@ -298,9 +278,9 @@ class StudyLedger(Ledger):
         """Is it running, and has it not asked for all parameters yet?"""
         return trial.state == TrialState.RUNNING and not self.translation.distributions.keys() <= trial.params.keys()
 
-    def read_points(self, attributes: Attributes) -> None:
+    def _read_points(self) -> None:
         """Take in the latest suggestions in this space, by any worker, for trials whose parameters are not stored."""
-        kept = attributes.read_slots(_POINT, _POINTS, place=self.translation.place)
+        kept = self._attributes.read_slots(_POINT, _POINTS, place=self.translation.place)
         both = self._suggested | {p["number"]: np.array(p["unit"]) for p in kept}
         last = self._trials[-1].number if self._trials else -1
         self._suggested = {n: unit for n, unit in both.items() if n in self._unplaced or n > last}
@@ -339,20 +319,22 @@ class StudyLedger(Ledger):
             y[self._told.at[i]] = self._sign * min(self._sign * value, limit)
         return y
 
-    def keep_point(self, attributes: Attributes, unit: Array) -> None:
-        """Let all workers know what is suggested."""
+    def keep_point(self, unit: Array) -> None:
+        """Let all workers know what is suggested, and look at what they suggest."""
         self._suggested[self.number] = unit
         kept = {"place": self.translation.place, "number": self.number, "unit": unit.tolist()}
-        attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
+        self._attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
+        self._attributes.refresh()
+        self._read_points()
 
-    def keep_note(self, attributes: Attributes, unit: Array, note: Any) -> None:
+    def keep_note(self, unit: Array, note: Any) -> None:
         kept = {"signature": self.signature, "point": digest(unit.tolist()), "note": note}
-        attributes.write(f"{_NOTE}:{self.number}", kept)
+        self._attributes.write(f"{_NOTE}:{self.number}", kept)
 
-    def keep_state(self, attributes: Attributes, state: dict[str, Any]) -> None:
+    def keep_state(self, state: dict[str, Any]) -> None:
         told = len(self._told.numbers)
         kept = {"signature": self.signature, "told": told, "number": self.number, "state": state}
-        attributes.write(f"{STATE}:{self.number % _STATES}", kept)
+        self._attributes.write(f"{STATE}:{self.number % _STATES}", kept)
 
 
 def direction_of(study: Study) -> Direction:
@@ -361,7 +343,7 @@ def direction_of(study: Study) -> Direction:
 
 def record_of(i: int, trial: FrozenTrial) -> Record:
     """The trial as people see it, without its point; pruned, infinite and infeasible ones failed."""
-    state, reason = _RECORDED[trial.state], trial.user_attrs.get(REASON)
+    state, reason = _RECORDED.get(trial.state.name, "failed"), trial.user_attrs.get(REASON)
     value = _value(trial) if state == "done" else None
     if state == "done" and value is None:
         state = "failed"

@@ -36,9 +36,6 @@ from sumbo.study.stored import check_url
 _STATES = {"done": TrialState.COMPLETE, "running": TrialState.RUNNING, "open": TrialState.RUNNING}  # others failed
 
 
-# --- from Optuna -------------------------------------------------------------------------------------------------
-
-
 def from_optuna(
     study: Study, *, name: str | None = None, say: Callable[[str], None] = lambda text: None
 ) -> StudyAnalysis:
@@ -95,8 +92,8 @@ def open_view(url: str, name: str, say: Callable[[str], None]) -> StudyAnalysis:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     file = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not file.is_file():  # Optuna would make one
-        came = f"{safe(file, url)}: expected a database that Optuna made, and there is no such file"
-        raise StoreError(f"{came}; correct --storage")
+        expected = "expected a database that Optuna made, and there is no such file; correct --storage"
+        raise StoreError(f"{safe(file, url)}: {expected}")
     check_url(url)
     try:
         return from_optuna(optuna.load_study(study_name=name, storage=url), say=say)
@@ -109,9 +106,6 @@ def open_view(url: str, name: str, say: Callable[[str], None]) -> StudyAnalysis:
                 raise StoreError(f"storage {shown(url)} has no study {name!r}; it has: {known}") from None
         text = " ".join(str(error).split())
         raise StoreError(f"storage {shown(url)}: {safe(text, url):.500}") from None
-
-
-# --- to Optuna ---------------------------------------------------------------------------------------------------
 
 
 def as_optuna(study: StudyFile, records: Sequence[Mapping[str, Any]]) -> bytes:
