@@ -160,26 +160,22 @@ def translated(space: Mapping[str, Any]) -> tuple[Space, dict[str, list[Any]]]:
         raise SpaceError(f"grid_search at {'/'.join(grids[0][0])}: sumbo chooses by itself; use tune.choice instead")
     if not found:
         raise SpaceError("there is nothing to search: param_space has no tune.uniform, tune.choice and so on")
-    parameters, choices = {}, {}
+    parameters: dict[str, Parameter] = {}
+    choices: dict[str, list[Any]] = {}
     for path, domain in found:
-        name = "/".join(path)
-        parameters[name] = _parameter(name, domain)
+        name, sampler = "/".join(path), domain.get_sampler()
+        log = isinstance(sampler, domains.LogUniform)
+        is_range = log or isinstance(sampler, domains.Uniform)
         if isinstance(domain, domains.Categorical):
             choices[name] = list(domain.categories)
+            parameters[name] = Categorical(list(range(len(domain.categories))))
+        elif is_range and isinstance(domain, domains.Integer):
+            parameters[name] = Int(domain.lower, domain.upper - 1, log=log)  # Tune's upper end is not included
+        elif is_range and isinstance(domain, domains.Float):
+            parameters[name] = Float(domain.lower, domain.upper, log=log)
+        else:
+            raise SpaceError(
+                f"{name}: sumbo searches tune.uniform, loguniform, randint, lograndint and choice; got {domain!r} with "
+                f"{type(sampler).__name__}. Use one of these, and round in the objective"
+            )
     return Space(parameters), choices
-
-
-def _parameter(name: str, domain: Any) -> Parameter:
-    sampler = domain.get_sampler()
-    log = isinstance(sampler, domains.LogUniform)
-    if isinstance(domain, domains.Categorical):
-        return Categorical(list(range(len(domain.categories))))
-    if log or isinstance(sampler, domains.Uniform):
-        if isinstance(domain, domains.Integer):
-            return Int(domain.lower, domain.upper - 1, log=log)  # Tune's upper end is not included
-        if isinstance(domain, domains.Float):
-            return Float(domain.lower, domain.upper, log=log)
-    raise SpaceError(
-        f"{name}: sumbo searches tune.uniform, loguniform, randint, lograndint and choice; got {domain!r} with "
-        f"{type(sampler).__name__}. Use one of these, and round in the objective"
-    )

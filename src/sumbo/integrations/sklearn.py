@@ -142,22 +142,17 @@ def _translated(param_space: Any) -> tuple[Space, dict[str, Sequence[Any]]]:
     parameters: dict[str, Parameter] = {}
     choices: dict[str, Sequence[Any]] = {}
     for name, given in param_space.items():
-        if isinstance(given, list | tuple | np.ndarray) and len(given):
+        family = getattr(getattr(given, "dist", None), "name", None)
+        if isinstance(given, Parameter):
+            parameters[name] = given
+        elif isinstance(given, list | tuple | np.ndarray) and len(given):
             choices[name] = list(given)
             parameters[name] = Categorical(list(range(len(given))))
+        elif family in _RANGES:
+            parameters[name] = _RANGES[family](*given.support())
         else:
-            parameters[name] = _parameter(name, given)
+            raise SpaceError(
+                f"parameter {name!r}: expected a sumbo Float, Int or Categorical, a list of choices, or a uniform, "
+                f"loguniform or randint of scipy.stats; got {show(given)}"
+            )
     return Space(parameters), choices
-
-
-def _parameter(name: str, given: Any) -> Parameter:
-    if isinstance(given, Parameter):
-        return given
-    family = getattr(getattr(given, "dist", None), "name", None)
-    if family not in _RANGES:
-        raise SpaceError(
-            f"parameter {name!r}: expected a sumbo Float, Int or Categorical, a list of choices, or a uniform, "
-            f"loguniform or randint of scipy.stats; got {show(given)}"
-        )
-    low, high = given.support()
-    return _RANGES[family](low, high)

@@ -69,14 +69,16 @@ class Parameter(ABC):
     def _check_number(self, name: str, value: object) -> float:
         """The number, if it is one of the parameter's."""
         number = _number(value)
-        expected = f"a {'whole ' if self.levels else ''}number from {self.low} to {self.high}"
-        if number is None or not self.low <= number <= self.high:
-            misfit(
-                name, value, expected, "give a plain number" if number is None else "move it inside, or widen the range"
-            )
-        if self.levels and number != int(number):
-            misfit(name, value, expected, "round it")
-        return float(number)
+        if number is None:
+            advice = "give a plain number"
+        elif not self.low <= number <= self.high:
+            advice = "move it inside, or widen the range"
+        elif self.levels and number != int(number):
+            advice = "round it"
+        else:
+            return float(number)
+        kind = "a whole number" if self.levels else "a number"
+        return misfit(name, value, f"{kind} from {self.low} to {self.high}", advice)
 
     @abstractmethod
     def _value(self, number: float) -> Choice:
@@ -314,6 +316,8 @@ def _log_ratio(x: float, base: float) -> float:
 
 def _plain(value: object) -> object:
     """NumPy scalars as the Python values they stand for."""
+    if not isinstance(value, np.generic):
+        return value
     return next((to(value) for kind, to in _PLAIN if isinstance(value, kind)), value)
 
 

@@ -69,7 +69,17 @@ class Space:
         pairs = _sequence(bounds)
         if not pairs:
             raise SpaceError(f"bounds: expected a list of (low, high) pairs, got {show(bounds)}")
-        return cls({f"x{i}": _float_from_pair(f"bounds[{i}]", pair) for i, pair in enumerate(pairs)})
+        parameters = {}
+        for i, pair in enumerate(pairs):
+            ends: Sequence[Any] = _sequence(pair)
+            if len(ends) != 2:
+                expected = "expected a (low, high) pair (or a row of a (D, 2) array)"
+                raise SpaceError(f"bounds[{i}]: {expected}, got {show(pair)}")
+            try:
+                parameters[f"x{i}"] = Float(ends[0], ends[1])
+            except SpaceError as error:
+                raise SpaceError(f"bounds[{i}]: {error}") from error
+        return cls(parameters)
 
     @classmethod
     def coerce(cls, space: SpaceLike) -> Space:
@@ -118,7 +128,12 @@ class Space:
         Raises:
             SpaceError: Unknown or missing names, or a value of the wrong type or out of its range.
         """
-        self._check_names(params)
+        if not isinstance(params, Mapping):
+            raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
+        if params.keys() != set(self.names):
+            problems = [f"unknown {_hint(name, self.names)}" for name in params if name not in self.names]
+            problems += [f"missing {name!r}" for name in self.names if name not in params]
+            raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
         return np.array([p._check(name, params[name]) for name, p in self._items()], dtype=float)
 
     def from_array(self, x: ArrayLike) -> dict[str, Choice]:
@@ -204,15 +219,6 @@ class Space:
     def _params(self, numbers: Iterable[float]) -> dict[str, Choice]:
         return {name: p._value(x) for (name, p), x in zip(self._items(), numbers, strict=True)}
 
-    def _check_names(self, params: Mapping[str, object]) -> None:
-        if not isinstance(params, Mapping):
-            raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
-        if params.keys() == set(self.names):
-            return
-        problems = [f"unknown {_hint(name, self.names)}" for name in params if name not in self.names]
-        problems += [f"missing {name!r}" for name in self.names if name not in params]
-        raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
-
     def _floats(self, values: ArrayLike, *, ndims: tuple[int, ...]) -> Array:
         """The values as a new float array whose last axis has length D."""
         shapes = " or ".join(("", f"({self.dim},)", f"(n, {self.dim})")[n] for n in ndims)
@@ -234,16 +240,6 @@ def _sequence(value: object) -> Sequence[object]:
     """A list, tuple or array as a sequence of Python values; anything else as an empty one."""
     value = value.tolist() if isinstance(value, np.ndarray) else value
     return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
-
-
-def _float_from_pair(place: str, pair: object) -> Float:
-    ends: Sequence[Any] = _sequence(pair)
-    if len(ends) != 2:
-        raise SpaceError(f"{place}: expected a (low, high) pair (or a row of a (D, 2) array), got {show(pair)}")
-    try:
-        return Float(ends[0], ends[1])
-    except SpaceError as error:
-        raise SpaceError(f"{place}: {error}") from error
 
 
 def _parse_entry(place: str, entry: object) -> tuple[str, Parameter]:
