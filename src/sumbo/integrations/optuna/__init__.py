@@ -25,14 +25,7 @@ except ImportError as error:
 from sumbo import methods
 from sumbo._typing import Array
 from sumbo.errors import SettingError, SumboError
-from sumbo.integrations.optuna.ledger import (
-    Attributes,
-    StudyLedger,
-    Translation,
-    common_distributions,
-    direction_of,
-    parameter,
-)
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, Translation, common_distributions, direction_of
 from sumbo.methods import Deadline, Method, randomness
 from sumbo.study.optimizer import Optimizer
 
@@ -159,7 +152,8 @@ class SumboSampler(BaseSampler):
         # A sampler for this draw alone: what it draws depends on the study and the trial, on no draw before.
         rng = randomness.trial_rng(self.seed, trial.number, zlib.crc32(param_name.encode()))
         # Ranges that sumbo cannot search, beyond a double's digits, are beyond TPE as well.
-        kind = optuna.samplers.RandomSampler if parameter(param_distribution) is None else optuna.samplers.TPESampler
+        searched = Translation.of({param_name: param_distribution}) is not None
+        kind = optuna.samplers.TPESampler if searched else optuna.samplers.RandomSampler
         sampler = kind(seed=int(rng.integers(2**32)))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 

@@ -66,8 +66,7 @@ class Translation:
     @classmethod
     def of(cls, distributions: Mapping[str, BaseDistribution]) -> "Translation | None":
         """The translation; None if nothing is left to search."""
-        parameters = {name: parameter(d) for name, d in sorted(distributions.items())}
-        known = {name: p for name, p in parameters.items() if p is not None}
+        known = {name: p for name, d in sorted(distributions.items()) if (p := parameter(d)) is not None}
         if not known:
             return None
         kept = {name: distributions[name] for name in known}
