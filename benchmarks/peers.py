@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sumbo.regret import Direction
-from sumbo.space import Categorical, Float, Parameter, Space
+from sumbo.space import Parameter, Space
 
 Objective = Callable[[Mapping[str, Any]], float]
 Search = Callable[[Objective, Space, Direction, int, int], None]  # objective, space, direction, budget, seed
@@ -57,9 +57,9 @@ def _optimise(f: Objective, space: Space, direction: Direction, budget: int, sam
 
 
 def _suggested(trial: Any, name: str, parameter: Parameter) -> Any:
-    if isinstance(parameter, Categorical):
+    if parameter.choices:
         return trial.suggest_categorical(name, parameter.choices)
-    suggest = trial.suggest_float if isinstance(parameter, Float) else trial.suggest_int
+    suggest = trial.suggest_float if parameter.kind == "float" else trial.suggest_int
     return suggest(name, parameter.low, parameter.high, log=parameter.log)
 
 

@@ -30,7 +30,6 @@ INNER = {
     ("cli/parser.py", "argparse.ArgumentTypeError"),
     ("executors/worker.py", "problem"),
     ("gp/fit.py", "_Spent"),
-    ("integrations/optuna/translation.py", "ValueError"),
     ("_interrupts.py", "cause"),
     ("methods/surrogate.py", "ValueError"),
     ("problems/cascade.py", "ValueError"),

@@ -20,8 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 import sumbo
 from sumbo.errors import SettingError, SumboError
 from sumbo.integrations.optuna import SumboSampler
-from sumbo.integrations.optuna.ledger import Attributes, StudyLedger
-from sumbo.integrations.optuna.translation import Translation, common_distributions, parameter
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, Translation, common_distributions, parameter
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -421,18 +420,19 @@ def test_translation_goes_both_ways(name):
     translation = Translation.of({name: MIXED[name]})
     for u in np.linspace(0.0, 1.0, 41):
         params = translation.params(np.array([u]))
-        unit = translation.unit(params)
+        (unit,) = translation.units([params])
         assert translation.params(unit) == params
-        np.testing.assert_array_equal(translation.space.to_unit(translation.point(params)[0]), unit)
+        numbers = translation.space.from_array(translation.array(params))
+        np.testing.assert_array_equal(translation.space.to_unit(numbers), unit)
 
 
 def test_translation_refuses_what_is_outside():
     translation = Translation.of(MIXED)
     inside = {"a": 0.0, "b": 1e-3, "c": 0.3, "d": 3, "e": 10, "f": 2, "g": None}
-    assert translation.unit(inside) is not None
-    for outside in ({"a": 1.5}, {"c": 0.35}, {"d": 8}, {"f": 3}, {"g": "tanh"}, {"b": 1.0}):
-        assert translation.unit(inside | outside) is None
-    assert translation.unit({"a": 0.0}) is None
+    outside = [inside | value for value in ({"a": 1.5}, {"c": 0.35}, {"d": 8}, {"f": 3}, {"g": "tanh"}, {"b": 1.0})]
+    units = translation.units([*outside, inside, {"a": 0.0}, inside])
+    assert [unit is None for unit in units] == [True] * 6 + [False, True, False]
+    np.testing.assert_array_equal(units[6], units[8])
 
 
 # --- many at once -----------------------------------------------------------------------------------------------

@@ -67,12 +67,13 @@ def test_public_names_have_examples(name):
 
 def test_names_are_sorted_listed_and_not_repeated():
     assert len(set(sumbo.__all__)) == len(sumbo.__all__)
+    assert set(sumbo.__all__) == {*sumbo._HOME_OF, *sumbo._MODULES}
     assert set(sumbo.__all__) <= set(dir(sumbo))
 
 
 def test_the_names_of_the_design_are_public():
     wanted = """minimize maximize Optimizer Trial Result Space Float Int Categorical AdditiveGP Decomposition
-        Auto AddGPUCB GPUCB GPEI REMBO SequentialGroups CyclicGroups Direct Random problems regret"""
+        Auto AddGPUCB GPUCB GPEI REMBO SequentialGroups CyclicGroups Direct Random problems regret plot report"""
     assert set(wanted.split()) <= set(sumbo.__all__)
 
 
@@ -119,7 +120,7 @@ def test_drawing_a_figure_needs_no_compiled_code():
 opt = sumbo.Optimizer([(0, 1)] * 2, "random", seed=0)
 for _ in range(3):
     opt.tell(opt.ask(), 1.0)
-sumbo.plot.trials(opt)"""
+sumbo.plot.trials(opt), sumbo.plot.times(opt), sumbo.plot.compare([opt, opt])"""
     assert not {"numba", "llvmlite", "optuna"} & imported(code)
 
 

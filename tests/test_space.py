@@ -111,6 +111,17 @@ def test_snap_is_idempotent_and_alike_for_one_and_many(case: tuple[Space, np.nda
 
 
 @thorough
+@given(spaces_with_points())
+def test_many_points_are_encoded_as_each_alone(case: tuple[Space, np.ndarray]) -> None:
+    space, u = case
+    arrays = [space.array(space.from_unit(point)) for point in (u, u[::-1], 1.0 - u, u, 0.3 * u)]
+    alone = [space.encode(x) for x in arrays]
+    for many in (np.array(arrays), np.asfortranarray(arrays)):
+        assert np.array_equal(space.encode(many), alone)
+    assert [row.tobytes() for row in space.encode(np.array(arrays))] == [x.tobytes() for x in alone]
+
+
+@thorough
 @given(spaces_with_points(), st.floats(-5, 5))
 def test_every_value_is_plain_and_within_its_range(case: tuple[Space, np.ndarray], shift: float) -> None:
     space, u = case

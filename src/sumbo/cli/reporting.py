@@ -57,7 +57,7 @@ def _files(options: argparse.Namespace) -> list[Source]:
 
 def _stored(options: argparse.Namespace) -> list[Source]:
     """Studies of any Optuna storage, by name."""
-    from sumbo.integrations.optuna.views import open_view  # Optuna takes a second to import
+    from sumbo.integrations.optuna.studies import open_view  # Optuna takes a second to import
 
     return [partial(open_view, options.storage, name) for name in options.studies]
 

@@ -25,7 +25,6 @@ from sumbo.insights.units import Units
 from sumbo.methods import Method, SuggestContext, randomness, resolve
 from sumbo.regret import Direction
 from sumbo.space import Space
-from sumbo.space.parameters import Categorical
 from sumbo.study.optimizer import Optimizer, Trial
 from sumbo.study.stored import StoredStudy
 
@@ -322,11 +321,11 @@ class StudyAnalysis:
 
     def is_category(self, i: int) -> bool:
         assert self.space is not None
-        return isinstance(self.space.parameters[i], Categorical)
+        return self.space.parameters[i].nominal
 
     def is_log(self, i: int) -> bool:
         assert self.space is not None
-        return bool(getattr(self.space.parameters[i], "log", False))
+        return self.space.parameters[i].log
 
 
 def _row(trial: Trial) -> Row:

@@ -31,10 +31,11 @@ except ImportError as error:
 
 from sumbo.errors import SettingError, SpaceError, StateError, TellError
 from sumbo.methods import Method
+from sumbo.regret import Direction
 from sumbo.space import Categorical, Float, Int, Parameter, Space
 from sumbo.study.optimizer import Optimizer
 
-_MODES = {"min": "minimize", "max": "maximize"}
+_DIRECTIONS: dict[str, Direction] = {"min": "minimize", "max": "maximize"}  # by mode
 
 
 class SumboSearch(Searcher):  # type: ignore[misc]  # Ray has no types
@@ -63,13 +64,12 @@ class SumboSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         method: str | Method = "auto",
         seed: int | None = None,
     ) -> None:
-        if mode is not None and mode not in _MODES:
+        if mode is not None and mode not in _DIRECTIONS:
             raise SettingError(f"mode must be 'min' or 'max'; got {mode!r}")
         super().__init__(metric=metric, mode=mode)
         self._metric: str | None = metric
         self._mode: str | None = mode
-        self._method = method
-        self._seed = seed
+        self._method, self._seed = method, seed
         self._choices: dict[str, list[Any]] = {}  # of categories, which the optimizer knows by index
         self._space: Space | None = None
         self._optimizer: Optimizer | None = None
@@ -78,7 +78,7 @@ class SumboSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             self._take(space)
 
     def _take(self, space: Mapping[str, Any] | Space) -> None:
-        if isinstance(space, Space) or all(isinstance(p, Float | Int | Categorical) for p in space.values()):
+        if isinstance(space, Space) or all(isinstance(p, Parameter) for p in space.values()):
             self._space = Space.coerce(space)
         else:
             self._space, self._choices = translated(space)
@@ -96,8 +96,7 @@ class SumboSearch(Searcher):  # type: ignore[misc]  # Ray has no types
                     "SumboSearch needs a space, a metric and a mode: give them here, or as Tuner's param_space and "
                     "TuneConfig's metric and mode"
                 )
-            direction = "minimize" if self._mode == "min" else "maximize"
-            self._optimizer = Optimizer(self._space, self._method, direction, self._seed)  # type: ignore[arg-type]
+            self._optimizer = Optimizer(self._space, self._method, _DIRECTIONS[self._mode], self._seed)
         return self._optimizer
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
@@ -131,14 +130,9 @@ class SumboSearch(Searcher):  # type: ignore[misc]  # Ray has no types
 
     def save(self, checkpoint_path: str) -> None:
         """Write everything to a file."""
-        data = {
-            "sumbo": 1,
-            "metric": self._metric,
-            "mode": self._mode,
-            "running": self._running,
-            "optimizer": self.optimizer.to_dict(),
-        }
-        Path(checkpoint_path).write_text(json.dumps(data), encoding="utf-8")
+        kept = {"metric": self._metric, "mode": self._mode, "running": self._running}
+        text = json.dumps({**kept, "optimizer": self.optimizer.to_dict()})
+        Path(checkpoint_path).write_text(text, encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` wrote, in a search of the same space.
@@ -166,26 +160,22 @@ def translated(space: Mapping[str, Any]) -> tuple[Space, dict[str, list[Any]]]:
         raise SpaceError(f"grid_search at {'/'.join(grids[0][0])}: sumbo chooses by itself; use tune.choice instead")
     if not found:
         raise SpaceError("there is nothing to search: param_space has no tune.uniform, tune.choice and so on")
-    parameters, choices = {}, {}
+    parameters: dict[str, Parameter] = {}
+    choices: dict[str, list[Any]] = {}
     for path, domain in found:
-        name = "/".join(path)
-        parameters[name] = _parameter(name, domain)
+        name, sampler = "/".join(path), domain.get_sampler()
+        log = isinstance(sampler, domains.LogUniform)
+        is_range = log or isinstance(sampler, domains.Uniform)
         if isinstance(domain, domains.Categorical):
             choices[name] = list(domain.categories)
+            parameters[name] = Categorical(list(range(len(domain.categories))))
+        elif is_range and isinstance(domain, domains.Integer):
+            parameters[name] = Int(domain.lower, domain.upper - 1, log=log)  # Tune's upper end is not included
+        elif is_range and isinstance(domain, domains.Float):
+            parameters[name] = Float(domain.lower, domain.upper, log=log)
+        else:
+            raise SpaceError(
+                f"{name}: sumbo searches tune.uniform, loguniform, randint, lograndint and choice; got {domain!r} with "
+                f"{type(sampler).__name__}. Use one of these, and round in the objective"
+            )
     return Space(parameters), choices
-
-
-def _parameter(name: str, domain: Any) -> Parameter:
-    sampler = domain.get_sampler()
-    log = isinstance(sampler, domains.LogUniform)
-    if isinstance(domain, domains.Categorical):
-        return Categorical(list(range(len(domain.categories))))
-    if log or isinstance(sampler, domains.Uniform):
-        if isinstance(domain, domains.Integer):
-            return Int(domain.lower, domain.upper - 1, log=log)  # Tune's upper end is not included
-        if isinstance(domain, domains.Float):
-            return Float(domain.lower, domain.upper, log=log)
-    raise SpaceError(
-        f"{name}: sumbo searches tune.uniform, loguniform, randint, lograndint and choice; got {domain!r} with "
-        f"{type(sampler).__name__}. Use one of these, and round in the objective"
-    )

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from sumbo.study.optimizer import Optimizer
 # frozen scipy.stats distributions that are ranges, by the name of their family
 _RANGES: dict[str, Callable[[Any, Any], Parameter]] = {
     "uniform": Float,
-    "loguniform": lambda low, high: Float(low, high, log=True),
-    "reciprocal": lambda low, high: Float(low, high, log=True),
+    "loguniform": partial(Float, log=True),
+    "reciprocal": partial(Float, log=True),
     "randint": Int,
 }
 _HOPELESS = 10  # give up when none of so many candidates could be fitted
@@ -106,7 +107,8 @@ class SumboSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has no 
         """Ask, evaluate and tell, n_iter times. Called by `fit`."""
         n_iter = check_count("n_iter", self.n_iter)
         space, choices = _translated(self.param_space)
-        self.optimizer_ = Optimizer(space, self.method, "maximize", _seed(self.random_state), budget=n_iter)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.optimizer_ = Optimizer(space, self.method, "maximize", seed, budget=n_iter)
         for i in range(n_iter):
             trial = self.optimizer_.ask()
             params = {name: choices[name][value] if name in choices else value for name, value in trial.params.items()}
@@ -133,10 +135,6 @@ class SumboSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has no 
         return float(results[f"mean_test_{metric}"][-1])
 
 
-def _seed(random_state: Any) -> int:
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 def _translated(param_space: Any) -> tuple[Space, dict[str, Sequence[Any]]]:
     """The space, and the choices of parameters given as lists: objects of any kind, which the space knows by index."""
     if not isinstance(param_space, Mapping) or not param_space:
@@ -144,22 +142,17 @@ def _translated(param_space: Any) -> tuple[Space, dict[str, Sequence[Any]]]:
     parameters: dict[str, Parameter] = {}
     choices: dict[str, Sequence[Any]] = {}
     for name, given in param_space.items():
-        if isinstance(given, list | tuple | np.ndarray) and len(given):
+        family = getattr(getattr(given, "dist", None), "name", None)
+        if isinstance(given, Parameter):
+            parameters[name] = given
+        elif isinstance(given, list | tuple | np.ndarray) and len(given):
             choices[name] = list(given)
             parameters[name] = Categorical(list(range(len(given))))
+        elif family in _RANGES:
+            parameters[name] = _RANGES[family](*given.support())
         else:
-            parameters[name] = _parameter(name, given)
+            raise SpaceError(
+                f"parameter {name!r}: expected a sumbo Float, Int or Categorical, a list of choices, or a uniform, "
+                f"loguniform or randint of scipy.stats; got {show(given)}"
+            )
     return Space(parameters), choices
-
-
-def _parameter(name: str, given: Any) -> Parameter:
-    if isinstance(given, Parameter):
-        return given
-    family = getattr(getattr(given, "dist", None), "name", None)
-    if family not in _RANGES:
-        raise SpaceError(
-            f"parameter {name!r}: expected a sumbo Float, Int or Categorical, a list of choices, or a uniform, "
-            f"loguniform or randint of scipy.stats; got {show(given)}"
-        )
-    low, high = given.support()
-    return _RANGES[family](low, high)

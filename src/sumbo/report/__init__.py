@@ -2,6 +2,10 @@
 
 `write` makes it, of what `minimize` returned, an `Optimizer`, or a view; `view` and `from_optuna` make views, which
 keep what was computed for further figures by `sumbo.plot`.
+
+>>> result = sumbo.minimize(lambda x: x[0] ** 2, [(-1, 1)], 5, method="random", seed=0)
+>>> view(result).best.value == result.value
+True
 """
 
 from typing import Any
@@ -24,6 +28,6 @@ def from_optuna(study: Any, *, name: str | None = None) -> StudyAnalysis:
         SettingError: it is no Optuna study, or has several objectives.
         MissingPackageError: Optuna is not installed; pip install 'sumbo[optuna]'.
     """
-    from sumbo.integrations.optuna.views import from_optuna as viewed  # Optuna takes a second to import
+    from sumbo.integrations.optuna.studies import from_optuna as viewed  # Optuna takes a second to import
 
     return viewed(study, name=name)

@@ -6,9 +6,7 @@
     Int, log      u = log(x / (low - 1/2)) / log((high + 1/2) / (low - 1/2)), bins ending halfway in x
     Categorical   u = (i + 1/2) / k, for choice i of k
 
-Every parameter has the same four methods, which are for `Space` alone: `_check` turns a user's value into a
-number (a category into its index), `_value` turns that back; `_encode` takes such numbers to [0, 1], and
-`_decode` takes them back.
+A new kind is a child of `Parameter` in `KINDS`. The methods with an underscore are for `Space` and study files alone.
 """
 
 from __future__ import annotations
@@ -16,27 +14,118 @@ from __future__ import annotations
 import difflib
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumbo._redaction import safe
+from sumbo._typing import Array
 from sumbo.errors import SpaceError
 
 Choice: TypeAlias = str | int | float | bool | None
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Beyond these, neighbouring integers would share one double, in the unit interval or in the user's units.
 _MAX_LEVELS = 2**50
 _MAX_INT = 2**53
 _MAX_LOG_INT = 10**13
 
+_NEIGHBOURS = 8  # doubles on either side of a formula's result that may be nearer to the truth
+_PLAIN = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_, str))
+
+
+class Parameter(ABC):
+    """One parameter. Its values have two forms: the user's, and numbers, where a choice is its index.
+
+    What stands here is for whole numbers in equal bins; a kind says what is different with it.
+
+    Attributes:
+        kind: its name in files.
+        low, high: the ends of its numbers.
+        log: does the cube measure ratios?
+        choices: the values, where the user lists them; else empty.
+        nominal: are the values without an order?
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    nominal: ClassVar[bool] = False
+    low: float
+    high: float
+    log: bool = False
+    choices: Sequence[Choice] = ()
+
+    @property
+    def levels(self) -> int:
+        """How many different values there are; 0 where they cannot be counted."""
+        return int(self.high) - int(self.low) + 1
+
+    def _check(self, name: str, value: object) -> float:
+        """The number of a user's value."""
+        return self._check_number(name, value)
+
+    def _check_number(self, name: str, value: object) -> float:
+        """The number, if it is one of the parameter's."""
+        number = _number(value)
+        if number is None:
+            advice = "give a plain number"
+        elif not self.low <= number <= self.high:
+            advice = "move it inside, or widen the range"
+        elif self.levels and number != int(number):
+            advice = "round it"
+        else:
+            return float(number)
+        kind = "a whole number" if self.levels else "a number"
+        return misfit(name, value, f"{kind} from {self.low} to {self.high}", advice)
+
+    @abstractmethod
+    def _value(self, number: float) -> Choice:
+        """The user's value for a number."""
+
+    def _encode(self, x: Array) -> Array:
+        """Numbers to [0, 1]."""
+        return (x - self.low + 0.5) / self.levels
+
+    def _decode(self, u: Array) -> Array:
+        """The numbers nearest to places in [0, 1]."""
+        return np.clip(np.floor(u * self.levels) + self.low, self.low, self.high)
+
+    @abstractmethod
+    def _to_dict(self) -> dict[str, Any]:
+        """The arguments that make it, for JSON."""
+
 
 @dataclass(frozen=True, slots=True)
-class Float:
+class _Range(Parameter):
+    """Numbers from low to high."""
+
+    low: float
+    high: float
+    log: bool = field(default=False, kw_only=True)
+
+    def _checked_bounds(self) -> tuple[int | float, int | float]:
+        low, high = _number(self.low), _number(self.high)
+        if low is None or high is None:
+            self._reject("bounds must be finite numbers; give the ends of the range to search")
+        if low > high:
+            self._reject("low must not be above high; swap them")
+        if not isinstance(self.log, bool):
+            self._reject(f"log must be True or False, got {show(self.log)}")
+        if self.log and low < sys.float_info.min:
+            self._reject("log=True needs low > 0 (2.3e-308 or more); raise low, or leave log out")
+        return low, high
+
+    def _reject(self, problem: str) -> NoReturn:
+        raise SpaceError(f"{type(self).__name__}({show(self.low)}, {show(self.high)}): {problem}")
+
+    def _to_dict(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True, slots=True)
+class Float(_Range):
     """A real number from `low` to `high`, both included.
 
     With `log=True` the cube measures ratios: each factor of ten takes the same length.
@@ -49,30 +138,27 @@ class Float:
         Float(low=1e-05, high=0.1, log=True)
     """
 
-    low: float
-    high: float
-    log: bool = field(default=False, kw_only=True)
-
     kind: ClassVar[str] = "float"
     levels: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        low, high = (float(b) for b in _checked_bounds(self))
+        low, high = (float(b) for b in self._checked_bounds())
         if low == high:
-            _reject(self, "low must be below high; widen the range, or leave a constant out of the space")
+            self._reject("low must be below high; widen the range, or leave a constant out of the space")
         object.__setattr__(self, "low", low + 0.0)  # + 0.0: -0.0 becomes 0.0
         object.__setattr__(self, "high", high + 0.0)
-
-    def _check(self, name: str, value: object) -> float:
-        return float(_within(name, value, self.low, self.high, "a number"))
 
     def _value(self, number: float) -> float:
         return float(number)
 
-    def _encode(self, x: FloatArray) -> FloatArray:
+    def _encode(self, x: Array) -> Array:
+        if math.isinf(self.high - self.low):  # the widest ranges are measured in halves
+            return Float(self.low / 2.0, self.high / 2.0)._encode(x / 2.0)
         return np.array([self._to_unit(v) for v in x.tolist()])
 
-    def _decode(self, u: FloatArray) -> FloatArray:
+    def _decode(self, u: Array) -> Array:
+        if math.isinf(self.high - self.low):
+            return 2.0 * Float(self.low / 2.0, self.high / 2.0)._decode(u)
         return np.array([self._from_unit(v) for v in u.tolist()])
 
     def _to_unit(self, x: float) -> float:
@@ -82,10 +168,16 @@ class Float:
         """
         if x in (self.low, self.high):
             return float(x == self.high)
-        best = (_log_fraction if self.log else _fraction)(self.low, self.high, x)
+        from_low, from_high = self._distance(x, self.low), self._distance(x, self.high)
+        is_low = x / self.low <= self.high / x if self.log else from_low <= -from_high
+        width = self._distance(self.high, self.low)
+        best = below = above = from_low / width if is_low else 1.0 + from_high / width
         error = abs(self._from_unit(best) - x)
-        if error > 0.0:
-            for u in _neighbours(best):
+        for _ in range(_NEIGHBOURS):
+            if error == 0.0:
+                break
+            below, above = math.nextafter(below, 0.0), math.nextafter(above, 1.0)
+            for u in (below, above):
                 if (e := abs(self._from_unit(u) - x)) < error:
                     best, error = u, e
         return best
@@ -93,12 +185,23 @@ class Float:
     def _from_unit(self, u: float) -> float:
         if u <= 0.0 or u >= 1.0:
             return self.low if u <= 0.0 else self.high
-        x = (_log_blend if self.log else _blend)(self.low, self.high, u)
+        end, t = (self.low, u) if u <= 0.5 else (self.high, u - 1.0)  # the nearer one, so that both ends are exact
+        t *= self._distance(self.high, self.low)
+        if not self.log:
+            x = end + t
+        elif abs(t) < 0.5:
+            x = end + end * math.expm1(t)  # keeps the digits of a small step
+        else:
+            x = end * math.exp(t)  # keeps those of a small result
         return min(max(x, self.low), self.high)
+
+    def _distance(self, a: float, b: float) -> float:
+        """From b to a, as the cube measures it."""
+        return _log_ratio(a, b) if self.log else a - b
 
 
 @dataclass(frozen=True, slots=True)
-class Int:
+class Int(_Range):
     """A whole number from `low` to `high`, both included; `low == high` is a constant.
 
     With `log=True` the cube measures ratios: 1 to 10 is as long as 10 to 100.
@@ -114,57 +217,43 @@ class Int:
 
     low: int
     high: int
-    log: bool = field(default=False, kw_only=True)
 
     kind: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        bounds = _checked_bounds(self)
+        bounds = self._checked_bounds()
         low, high = (int(b) for b in bounds)
         if (low, high) != bounds:
-            _reject(self, "bounds must be whole numbers; round them, or use Float")
+            self._reject("bounds must be whole numbers; round them, or use Float")
         if max(-low, high) > _MAX_INT or high - low >= _MAX_LEVELS:
-            _reject(self, "at most 2**50 values within +-2**53 can be told apart; use Float and round")
+            self._reject("at most 2**50 values within +-2**53 can be told apart; use Float and round")
         if self.log and high > _MAX_LOG_INT:
-            _reject(self, "with log=True integers can be told apart up to 10**13; use Float and round")
+            self._reject("with log=True integers can be told apart up to 10**13; use Float and round")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-
-    @property
-    def levels(self) -> int:
-        """How many different values there are."""
-        return self.high - self.low + 1
-
-    def _check(self, name: str, value: object) -> int:
-        number = _within(name, value, self.low, self.high, "a whole number")
-        if number != int(number):
-            misfit(name, value, f"a whole number from {self.low} to {self.high}", "round it")
-        return int(number)
 
     def _value(self, number: float) -> int:
         return int(number)
 
-    def _encode(self, x: FloatArray) -> FloatArray:
+    def _encode(self, x: Array) -> Array:
         if not self.log:
-            return (x - self.low + 0.5) / self.levels
+            return Parameter._encode(self, x)
         start, width = self._log_edges()
         return (np.log(x) - start) / width
 
-    def _decode(self, u: FloatArray) -> FloatArray:
-        if self.log:
-            start, width = self._log_edges()
-            x = np.rint(np.exp(start + u * width))
-        else:
-            x = np.floor(u * self.levels) + self.low
-        return np.clip(x, self.low, self.high)
+    def _decode(self, u: Array) -> Array:
+        if not self.log:
+            return Parameter._decode(self, u)
+        start, width = self._log_edges()
+        return np.clip(np.rint(np.exp(start + u * width)), self.low, self.high)
 
     def _log_edges(self) -> tuple[float, float]:
         start = math.log(self.low - 0.5)
         return start, math.log(self.high + 0.5) - start
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Categorical:
+@dataclass(frozen=True, slots=True)
+class Categorical(Parameter):
     """One of several choices without an order: strings, numbers, booleans or None.
 
     Raises:
@@ -175,9 +264,13 @@ class Categorical:
         3
     """
 
-    choices: Sequence[Choice]
+    choices: Sequence[Choice] = field()  # needed: not by default what Parameter says
+    low: int = field(default=0, init=False, repr=False)
+    high: int = field(init=False, repr=False)
+    _types: tuple[type, ...] = field(init=False, repr=False)  # else the choices (0, 1) would equal (False, True)
 
     kind: ClassVar[str] = "categorical"
+    nominal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.choices, list | tuple) or not self.choices:
@@ -189,24 +282,10 @@ class Categorical:
                 raise SpaceError(f"Categorical: choices must differ, got {pair}; drop one or use strings")
             seen[choice] = choice
         object.__setattr__(self, "choices", tuple(seen))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Categorical) and self._typed() == other._typed()
-
-    def __hash__(self) -> int:
-        return hash(self._typed())
-
-    def _typed(self) -> tuple[tuple[type, Choice], ...]:
-        # Bare tuples would call the choices (0, 1) and (False, True) the same.
-        return tuple((type(c), c) for c in self.choices)
-
-    @property
-    def levels(self) -> int:
-        """How many choices there are."""
-        return len(self.choices)
+        object.__setattr__(self, "high", len(seen) - 1)
+        object.__setattr__(self, "_types", tuple(type(choice) for choice in seen))
 
     def _check(self, name: str, value: object) -> int:
-        """The index of the choice that `value` is."""
         plain = _plain(value)
         if isinstance(plain, str | int | float | None) and plain in self.choices:
             index = self.choices.index(plain)
@@ -220,49 +299,11 @@ class Categorical:
     def _value(self, number: float) -> Choice:
         return self.choices[int(number)]
 
-    def _indices(self) -> Int:
-        return Int(0, self.levels - 1)
-
-    def _encode(self, x: FloatArray) -> FloatArray:
-        return self._indices()._encode(x)
-
-    def _decode(self, u: FloatArray) -> FloatArray:
-        return self._indices()._decode(u)
+    def _to_dict(self) -> dict[str, Any]:
+        return {"choices": list(self.choices)}
 
 
-Parameter: TypeAlias = Float | Int | Categorical
-
-
-def _blend(low: float, high: float, u: float) -> float:
-    """low + u (high - low), measured from the nearer end so that both ends are exact."""
-    width = high - low
-    if math.isinf(width):
-        return 2.0 * _blend(low / 2.0, high / 2.0, u)
-    return low + u * width if u <= 0.5 else high - (1.0 - u) * width
-
-
-def _fraction(low: float, high: float, x: float) -> float:
-    """The inverse of `_blend`."""
-    width = high - low
-    if math.isinf(width):
-        return _fraction(low / 2.0, high / 2.0, x / 2.0)
-    return (x - low) / width if x - low <= high - x else 1.0 - (high - x) / width
-
-
-def _log_blend(low: float, high: float, u: float) -> float:
-    """low (high / low)^u, measured from the nearer end so that both ends are exact."""
-    width = _log_ratio(high, low)
-    base, t = (low, u * width) if u <= 0.5 else (high, (u - 1.0) * width)
-    # expm1 keeps the digits of a small step, exp those of a small result.
-    return base + base * math.expm1(t) if abs(t) < 0.5 else base * math.exp(t)
-
-
-def _log_fraction(low: float, high: float, x: float) -> float:
-    """The inverse of `_log_blend`."""
-    width = _log_ratio(high, low)
-    if x / low <= high / x:
-        return _log_ratio(x, low) / width
-    return 1.0 + _log_ratio(x, high) / width
+KINDS: dict[str, type[Parameter]] = {kind.kind: kind for kind in (Float, Int, Categorical)}
 
 
 def _log_ratio(x: float, base: float) -> float:
@@ -273,24 +314,11 @@ def _log_ratio(x: float, base: float) -> float:
     return math.log(x / base) if 1e-300 < x / base < 1e300 else math.log(x) - math.log(base)
 
 
-def _neighbours(u: float, reach: int = 8) -> Iterator[float]:
-    below = above = u
-    for _ in range(reach):
-        below, above = math.nextafter(below, 0.0), math.nextafter(above, 1.0)
-        yield from (below, above)
-
-
 def _plain(value: object) -> object:
     """NumPy scalars as the Python values they stand for."""
-    for numpy_type, python_type in (
-        (np.bool_, bool),
-        (np.integer, int),
-        (np.floating, float),
-        (np.str_, str),
-    ):
-        if isinstance(value, numpy_type):
-            return python_type(value)
-    return value
+    if not isinstance(value, np.generic):
+        return value
+    return next((to(value) for kind, to in _PLAIN if isinstance(value, kind)), value)
 
 
 def _number(value: object) -> int | float | None:
@@ -299,19 +327,6 @@ def _number(value: object) -> int | float | None:
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         return None
     return plain if abs(plain) <= sys.float_info.max else None  # also tells NaN and ints like 10**400
-
-
-def _checked_bounds(parameter: Float | Int) -> tuple[int | float, int | float]:
-    low, high = _number(parameter.low), _number(parameter.high)
-    if low is None or high is None:
-        _reject(parameter, "bounds must be finite numbers; give the ends of the range to search")
-    if low > high:
-        _reject(parameter, "low must not be above high; swap them")
-    if not isinstance(parameter.log, bool):
-        _reject(parameter, f"log must be True or False, got {show(parameter.log)}")
-    if parameter.log and low < sys.float_info.min:
-        _reject(parameter, "log=True needs low > 0 (2.3e-308 or more); raise low, or leave log out")
-    return low, high
 
 
 def _checked_choice(choice: object) -> Choice:
@@ -323,19 +338,6 @@ def _checked_choice(choice: object) -> Choice:
         f"Categorical: a choice must be a string, finite number, boolean or None, got {show(choice)}; "
         "use a string that names it"
     )
-
-
-def _within(name: str, value: object, low: float, high: float, what: str) -> int | float:
-    number = _number(value)
-    if number is None or not low <= number <= high:
-        advice = "give a plain number" if number is None else "move it inside, or widen the range"
-        misfit(name, value, f"{what} from {low} to {high}", advice)
-    return number
-
-
-def _reject(parameter: Float | Int, problem: str) -> NoReturn:
-    kind = type(parameter).__name__
-    raise SpaceError(f"{kind}({show(parameter.low)}, {show(parameter.high)}): {problem}")
 
 
 def misfit(name: str, value: object, expected: str, advice: str) -> NoReturn:

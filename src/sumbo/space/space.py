@@ -7,6 +7,7 @@ category as its index), and a point u of the unit cube, where every parameter ta
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.space.parameters import Categorical, Choice, Float, FloatArray, Int, Parameter, closest, listed, misfit, show
+from sumbo.space.parameters import KINDS, Choice, Float, Parameter, closest, listed, misfit, show
 
 Bounds: TypeAlias = Sequence[Sequence[float]] | NDArray[Any]
 SpaceLike: TypeAlias = "Space | Mapping[str, Parameter] | Bounds"
@@ -30,8 +32,8 @@ class Space:
         SpaceError: No parameters, a name that is not a non-empty string, or a value that is no parameter.
 
     Example:
-        >>> act = Categorical(["relu", "gelu"])
-        >>> space = Space({"lr": Float(1e-4, 1.0, log=True), "layers": Int(1, 8), "act": act})
+        >>> act = sumbo.Categorical(["relu", "gelu"])
+        >>> space = Space({"lr": sumbo.Float(1e-4, 1.0, log=True), "layers": sumbo.Int(1, 8), "act": act})
         >>> space.to_unit({"lr": 0.01, "layers": 1, "act": "gelu"})
         array([0.5   , 0.0625, 0.75  ])
         >>> space.from_unit([1.0, 0.5, 0.0])
@@ -67,7 +69,17 @@ class Space:
         pairs = _sequence(bounds)
         if not pairs:
             raise SpaceError(f"bounds: expected a list of (low, high) pairs, got {show(bounds)}")
-        return cls({f"x{i}": _float_from_pair(f"bounds[{i}]", pair) for i, pair in enumerate(pairs)})
+        parameters = {}
+        for i, pair in enumerate(pairs):
+            ends: Sequence[Any] = _sequence(pair)
+            if len(ends) != 2:
+                expected = "expected a (low, high) pair (or a row of a (D, 2) array)"
+                raise SpaceError(f"bounds[{i}]: {expected}, got {show(pair)}")
+            try:
+                parameters[f"x{i}"] = Float(ends[0], ends[1])
+            except SpaceError as error:
+                raise SpaceError(f"bounds[{i}]: {error}") from error
+        return cls(parameters)
 
     @classmethod
     def coerce(cls, space: SpaceLike) -> Space:
@@ -84,7 +96,7 @@ class Space:
     @property
     def nominal(self) -> NDArray[np.bool_]:
         """Which dimensions are categories, shape (D,)."""
-        return np.array([isinstance(p, Categorical) for p in self.parameters])
+        return np.array([p.nominal for p in self.parameters])
 
     @property
     def levels(self) -> NDArray[np.int64]:
@@ -110,13 +122,18 @@ class Space:
     def __repr__(self) -> str:
         return f"Space({dict(self._items())!r})"
 
-    def array(self, params: Mapping[str, object]) -> FloatArray:
+    def array(self, params: Mapping[str, object]) -> Array:
         """The point as numbers in the user's units, a category as its index; shape (D,).
 
         Raises:
             SpaceError: Unknown or missing names, or a value of the wrong type or out of its range.
         """
-        self._check_names(params)
+        if not isinstance(params, Mapping):
+            raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
+        if params.keys() != set(self.names):
+            problems = [f"unknown {_hint(name, self.names)}" for name in params if name not in self.names]
+            problems += [f"missing {name!r}" for name in self.names if name not in params]
+            raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
         return np.array([p._check(name, params[name]) for name, p in self._items()], dtype=float)
 
     def from_array(self, x: ArrayLike) -> dict[str, Choice]:
@@ -127,10 +144,10 @@ class Space:
         """
         numbers = self._floats(x, ndims=(1,)).tolist()
         for (name, p), number in zip(self._items(), numbers, strict=True):
-            (p._indices() if isinstance(p, Categorical) else p)._check(name, number)
+            p._check_number(name, number)
         return self._params(numbers)
 
-    def to_unit(self, params: Mapping[str, object]) -> FloatArray:
+    def to_unit(self, params: Mapping[str, object]) -> Array:
         """The point of the unit cube that stands for `params`, shape (D,).
 
         Raises:
@@ -138,9 +155,11 @@ class Space:
         """
         return self.encode(self.array(params))
 
-    def encode(self, x: FloatArray) -> FloatArray:
-        """The point of the unit cube for an array that `array` returned, shape (D,)."""
-        return np.concatenate([p._encode(x[i : i + 1]) for i, p in enumerate(self.parameters)])
+    def encode(self, x: Array) -> Array:
+        """The points of the unit cube for arrays that `array` returned; shape (D,) or (n, D), as given."""
+        columns = np.ascontiguousarray(x.reshape(-1, self.dim).T)
+        encoded = np.concatenate([p._encode(column) for p, column in zip(self.parameters, columns, strict=True)])
+        return np.ascontiguousarray(encoded.reshape(columns.shape).T).reshape(x.shape)
 
     def from_unit(self, u: ArrayLike) -> dict[str, Choice]:
         """The params, as plain Python values, whose place in the cube is nearest to `u`, shape (D,).
@@ -153,7 +172,7 @@ class Space:
         u = np.clip(self._floats(u, ndims=(1,)), 0.0, 1.0)
         return self._params([p._decode(u[i : i + 1])[0] for i, p in enumerate(self.parameters)])
 
-    def snap(self, u: ArrayLike) -> FloatArray:
+    def snap(self, u: ArrayLike) -> Array:
         """The nearest points of the cube that stand for some params; shape (D,) or (n, D), as given.
 
         Raises:
@@ -167,15 +186,14 @@ class Space:
             rows[:, i] = self.parameters[i]._encode(self.parameters[i]._decode(column))
         return points
 
-    def grid(self) -> FloatArray:
+    def grid(self) -> Array:
         """The cube's points that stand for some params, all of them, shape (size, D); of a space without Floats."""
-        numbers = [(p if isinstance(p, Int) else Int(0, p.levels - 1)) for p in self.parameters]
-        axes = [n._encode(np.arange(n.low, n.high + 1, dtype=np.float64)) for n in numbers]
+        axes = [p._encode(np.arange(p.low, p.high + 1, dtype=np.float64)) for p in self.parameters]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
 
     def to_dict(self) -> dict[str, Any]:
         """A description that JSON can keep and `from_dict` reads back."""
-        return {"params": [_entry(name, p) for name, p in self._items()]}
+        return {"params": [{"name": name, "type": p.kind, **p._to_dict()} for name, p in self._items()]}
 
     @classmethod
     def from_dict(cls, data: object) -> Space:
@@ -201,16 +219,7 @@ class Space:
     def _params(self, numbers: Iterable[float]) -> dict[str, Choice]:
         return {name: p._value(x) for (name, p), x in zip(self._items(), numbers, strict=True)}
 
-    def _check_names(self, params: Mapping[str, object]) -> None:
-        if not isinstance(params, Mapping):
-            raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
-        if params.keys() == set(self.names):
-            return
-        problems = [f"unknown {_hint(name, self.names)}" for name in params if name not in self.names]
-        problems += [f"missing {name!r}" for name in self.names if name not in params]
-        raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
-
-    def _floats(self, values: ArrayLike, *, ndims: tuple[int, ...]) -> FloatArray:
+    def _floats(self, values: ArrayLike, *, ndims: tuple[int, ...]) -> Array:
         """The values as a new float array whose last axis has length D."""
         shapes = " or ".join(("", f"({self.dim},)", f"(n, {self.dim})")[n] for n in ndims)
         try:
@@ -233,40 +242,23 @@ def _sequence(value: object) -> Sequence[object]:
     return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
 
 
-def _float_from_pair(place: str, pair: object) -> Float:
-    ends: Sequence[Any] = _sequence(pair)
-    if len(ends) != 2:
-        raise SpaceError(f"{place}: expected a (low, high) pair (or a row of a (D, 2) array), got {show(pair)}")
-    try:
-        return Float(ends[0], ends[1])
-    except SpaceError as error:
-        raise SpaceError(f"{place}: {error}") from error
-
-
-def _entry(name: str, parameter: Parameter) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "type": parameter.kind}
-    if isinstance(parameter, Categorical):
-        return {**entry, "choices": list(parameter.choices)}
-    return {**entry, "low": parameter.low, "high": parameter.high, "log": parameter.log}
-
-
 def _parse_entry(place: str, entry: object) -> tuple[str, Parameter]:
     if not isinstance(entry, Mapping):
         raise SpaceError(f"{place}: expected a dict, got {show(entry)}")
-    makers = {"float": Float, "int": Int, "categorical": Categorical}
-    name, kind = entry.get("name"), entry.get("type")
+    arguments = dict(entry)
+    name, kind = arguments.pop("name", None), arguments.pop("type", None)
     if not isinstance(name, str) or not name:
         raise SpaceError(f'{place}: expected a non-empty string as "name", got {show(name)}')
-    if not isinstance(kind, str) or kind not in makers:
-        raise SpaceError(f'{place}: expected one of {listed(tuple(makers))} as "type", got {show(kind)}')
-    required = ("choices",) if kind == "categorical" else ("low", "high")
-    allowed = ("name", "type", *required) + ("log",) * (kind != "categorical")
-    wrong = [f"missing {k!r}" for k in required if k not in entry]
-    wrong += [f"unknown {_hint(k, allowed)}" for k in entry if k not in allowed]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise SpaceError(f'{place}: expected one of {listed(tuple(KINDS))} as "type", got {show(kind)}')
+    known = inspect.signature(KINDS[kind]).parameters
+    allowed = ("name", "type", *known)
+    wrong = [f"missing {k!r}" for k, p in known.items() if p.default is p.empty and k not in entry]
+    wrong += [f"unknown {_hint(k, allowed)}" for k in arguments if k not in known]
     if wrong:
         raise SpaceError(f"{place} ({name!r}): {', '.join(wrong)}; the keys of {kind} are {listed(allowed)}")
     try:
-        return name, makers[kind](**{k: v for k, v in entry.items() if k not in ("name", "type")})
+        return name, KINDS[kind](**arguments)
     except SpaceError as error:
         raise SpaceError(f"{place} ({name!r}): {error}") from error
 

@@ -1,4 +1,10 @@
-"""An Optuna study read as a ledger, and what the sampler keeps in the study's user attributes.
+"""An Optuna study read as a ledger: its distributions as a space, its trials as records, its attributes as a memory.
+
+| distribution        | parameter of the space                                                                    |
+|---------------------|-------------------------------------------------------------------------------------------|
+| Float               | Float; with a step an Int, which counts the steps from low                                |
+| Int                 | Int, which counts the steps from low; with log, the values themselves                     |
+| Categorical         | Categorical over the indices, so that a choice may be any object                          |
 
 | attribute           | what it keeps                                                                             |
 |---------------------|-------------------------------------------------------------------------------------------|
@@ -13,33 +19,153 @@ Trials take the slots in turn, so that no two that are made at the same time wri
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+)
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from sumbo._typing import Array
-from sumbo.integrations.optuna.translation import Translation
+from sumbo.errors import SpaceError
 from sumbo.methods import Method, method_to_dict
 from sumbo.regret import Direction
+from sumbo.space import Categorical, Float, Int, Parameter, Space
 from sumbo.study.ledger import ENDED, History, Ledger, Record, State, Told, digest
 
 REASON = "sumbo:reason"  # the attribute of a trial that says why it failed
+STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
 
-_STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
 _STATES, _POINTS = 4, 64  # slots
 _PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
+_OFF_GRID = 1e-6  # steps; rounding is far below, and a value of another grid far above
 
-_RECORDED: dict[TrialState, State] = {
-    TrialState.COMPLETE: "done",
-    TrialState.FAIL: "failed",
-    TrialState.PRUNED: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
-}
+_RECORDED: dict[str, State] = {"COMPLETE": "done", "RUNNING": "running", "WAITING": "waiting"}  # others failed
+
+# What the order of telling goes by: where two are told at the same moment, or MySQL drops fractions, by number.
+_when = attrgetter("told", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A search space in both languages."""
+
+    distributions: dict[str, BaseDistribution]  # only those that sumbo can search
+    space: Space
+    place: str  # names the space: points recorded under another name are of no use here
+
+    @classmethod
+    def of(cls, distributions: Mapping[str, BaseDistribution]) -> "Translation | None":
+        """The translation; None if nothing is left to search."""
+        known = {name: p for name, d in sorted(distributions.items()) if (p := parameter(d)) is not None}
+        if not known:
+            return None
+        kept = {name: distributions[name] for name in known}
+        return cls(kept, Space(known), digest([[name, distribution_to_json(d)] for name, d in kept.items()]))
+
+    def array(self, params: Mapping[str, Any]) -> Array | None:
+        """The point as the space's numbers, (D,); None where a value is missing or not in its range now."""
+        try:
+            return self.space.array({name: _to_number(d, params[name]) for name, d in self.distributions.items()})
+        except (KeyError, ValueError, TypeError):
+            return None
+
+    def units(self, params: Sequence[Mapping[str, Any]]) -> list[Array | None]:
+        """Points in the unit cube, (D,) each; None where `array` says so."""
+        arrays = [self.array(point) for point in params]
+        known = [x for x in arrays if x is not None]
+        units = iter(self.space.encode(np.array(known)) if known else ())
+        return [None if x is None else next(units) for x in arrays]
+
+    def params(self, unit: Array) -> dict[str, Any]:
+        """The point as Optuna's parameters."""
+        numbers = self.space.from_unit(unit)
+        return {name: _to_value(d, numbers[name]) for name, d in self.distributions.items()}
+
+
+def parameter(distribution: BaseDistribution) -> Parameter | None:
+    """The sumbo parameter for a distribution; None if it has a single value or is beyond what sumbo can tell apart."""
+    if distribution.single():
+        return None
+    try:
+        if isinstance(distribution, CategoricalDistribution):
+            return Categorical(list(range(len(distribution.choices))))
+        if isinstance(distribution, FloatDistribution | IntDistribution) and (step := _step(distribution)) is not None:
+            return Int(0, round((distribution.high - distribution.low) / step))
+        if isinstance(distribution, FloatDistribution):
+            return Float(distribution.low, distribution.high, log=distribution.log)
+        if isinstance(distribution, IntDistribution):
+            return Int(distribution.low, distribution.high, log=True)
+    except SpaceError:
+        return None
+    return None  # a kind of distribution that came after this was written
+
+
+def _step(distribution: Any) -> float | None:
+    """The step, where a parameter counts steps."""
+    return None if distribution.log else distribution.step
+
+
+def _to_number(distribution: Any, value: Any) -> float:
+    """The number of the sumbo parameter, NaN between two steps. Raises a ValueError where it is not Optuna's either."""
+    number = distribution.to_internal_repr(value)
+    if isinstance(distribution, CategoricalDistribution) or (step := _step(distribution)) is None:
+        return number
+    steps = (number - distribution.low) / step
+    return round(steps) if abs(steps - round(steps)) <= _OFF_GRID else math.nan
+
+
+def _to_value(distribution: Any, number: Any) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[number]
+    if (step := _step(distribution)) is None:
+        return number
+    return min(distribution.low + number * step, distribution.high)  # not beyond high by a rounding
+
+
+def common_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """The parameters that every trial of the study will have, as far as one can tell, by name.
+
+    Those are the parameters of all completed trials, each with its latest range: a study that goes on with another
+    range is searched in that one, where Optuna's own intersection would leave the parameter to chance from then on. A
+    range that changed between the last two trials may depend on other parameters: it is left out until it settles.
+    So is a category that decides which other parameters a trial has: how good it is depends on them, and they are not
+    modelled.
+
+    Before the first trial completes, whatever running or unsuccessful trials asked for serves: a parameter too many
+    does no harm, and the first trials of many workers are spread evenly.
+    """
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    if not complete:
+        asked = {name: d for trial in trials for name, d in trial.distributions.items()}
+        return {name: d for name, d in sorted(asked.items()) if not d.single()}
+    last, before = complete[-1].distributions, complete[-2:][0].distributions
+    names = set(last).intersection(*(trial.distributions for trial in complete))
+    names -= _choices(complete, names)
+    return {name: last[name] for name in sorted(names) if last[name] == before[name] and not last[name].single()}
+
+
+def _choices(complete: Sequence[FrozenTrial], common: set[str]) -> set[str]:
+    """The categories among the common parameters that some other parameter depends on, as far as one can tell."""
+    others = {name for trial in complete for name in trial.distributions} - common
+    found = set()
+    for name in common if others else ():
+        if isinstance(complete[-1].distributions[name], CategoricalDistribution):
+            asked: dict[str, list[Any]] = {}  # for each choice, what its trials asked for
+            for trial in complete:
+                asked.setdefault(repr(trial.params[name]), []).append(trial.distributions)
+            if any(all(len({x in d for d in every}) == 1 for every in asked.values()) for x in others):
+                found.add(name)
+    return found
 
 
 class Attributes:
@@ -75,17 +201,18 @@ class Attributes:
         except (KeyError, IndexError, TypeError, ValueError):
             return None
 
-    @property
-    def has_states(self) -> bool:
-        """Did a sampler of sumbo leave anything?"""
-        return any(key.startswith(_STATE) for key in self._known)
+    def read_slots(self, key: str, slots: int, **wanted: Any) -> list[dict[str, Any]]:
+        """What was kept in slots, where it has these entries."""
+        kept = [self.read(f"{key}:{slot}") for slot in range(slots)]
+        return [data for data in kept if data is not None and wanted.items() <= data.items()]
 
 
 class StudyLedger(Ledger):
     """The trials of a study that are in one search space. Only what is new is translated at the next look.
 
-    Records are as people see them. What a pruned trial is worth to a model depends on the others: `history` says it.
-    The points of running trials are known from the moment at which they are suggested.
+    Records are as people see them, but for their params, which are the study's. What a pruned trial is worth to a model
+    depends on the others: `history` says it. The points of running trials are known from the moment at which they are
+    suggested.
     """
 
     def __init__(self, translation: Translation, method: Method, direction: Direction) -> None:
@@ -95,13 +222,12 @@ class StudyLedger(Ledger):
         self._sign = 1.0 if direction == "maximize" else -1.0
         self.number = 0  # of the trial that a suggestion is for
         self._trials: Sequence[FrozenTrial] = []
+        self._attributes: Attributes  # of the last look
         self._state: dict[str, Any] = {}  # what the method left
         self._pruned: dict[int, float] = {}  # last values
         self._running: dict[int, tuple[Array, Any]] = {}  # points and notes
         self._unplaced: set[int] = set()  # running trials whose parameters are not all stored, by number
         self._suggested: dict[int, Array] = {}  # their points
-
-    # --- reading ---
 
     def continued_by(self, trials: Sequence[FrozenTrial]) -> bool:
         """Are these the trials that were read before, and more?"""
@@ -113,59 +239,48 @@ class StudyLedger(Ledger):
     def read(self, trials: Sequence[FrozenTrial], attributes: Attributes, own: int | None = None) -> None:
         """Take in what is new. The trial with the number `own` is about to get its point."""
         fresh = [*sorted(self._live), *range(len(self.records), len(trials))]
-        self._trials, self._running = trials, {}
+        self._trials, self._attributes, self._running = trials, attributes, {}
         self.number = len(trials) if own is None else own
         self._unplaced = {trials[i].number for i in fresh if self._lacks(trials[i])}
-        self.read_points(attributes)
+        self._read_points()
         last = [self.records[i] for i in self._told.numbers[-1:]]
-        records = [self._record(i, trials[i], attributes) for i in fresh]
+        units = self.translation.units([trials[i].params for i in fresh])
+        records = [self._record(i, trials[i], unit) for i, unit in zip(fresh, units, strict=True)]
         self._apply(records)
         # Clocks of other machines are late, and trials may be copied from another study.
         if last and any(_when(record) < _when(last[0]) for record in records if record.told is not None):
             self._told = Told(self.space.dim)
-            ended = [r for r in self.records if r.told is not None and r.unit is not None and r.state != "cancelled"]
-            self._told.extend(sorted(ended, key=_when))
-        self._state = self._latest_state(attributes)
+            self._told.extend(sorted((r for r in self.records if r.told is not None and r.unit is not None), key=_when))
+        # Trials told that became fewer, say because a range did, are not those that were learned from.
+        kept = attributes.read_slots(STATE, _STATES, signature=self.signature)
+        fit = [s for s in kept if s["told"] <= len(self._told.numbers) and s["number"] != self.number]
+        self._state = max(fit, key=lambda s: s["number"], default={"state": {}})["state"]
 
-    def _record(self, i: int, trial: FrozenTrial, attributes: Attributes) -> Record:
-        record, point = record_of(i, trial), self.translation.point(trial.params)
-        if record.told is None:
-            unit = self._suggested.get(trial.number) if self._lacks(trial) else None if point is None else point[1]
-            if unit is not None and trial.number != self.number:
-                self._running[i] = unit, self._note(trial.number, unit, attributes)
+    def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
+        record = record_of(i, trial)
+        unit = self._suggested.get(trial.number) if self._lacks(trial) else unit
+        if unit is None:
             return record
-        if point is None:
+        # What the method wrote beside its suggestion, if the trial has that point.
+        kept = self._attributes.read(f"{_NOTE}:{trial.number}")
+        fits = kept is not None and (kept["signature"], kept["point"]) == (self.signature, digest(unit.tolist()))
+        note = kept["note"] if fits else None
+        if record.told is None:
+            if trial.number != self.number:
+                self._running[i] = unit, note
             return record
         if trial.state == TrialState.PRUNED and (value := _value(trial)) is not None:
             self._pruned[i] = value
-        numbers, unit = point
-        note = self._note(trial.number, unit, attributes)
-        return replace(record, text=json.dumps(numbers), unit=unit, metadata=note)
+        return replace(record, unit=unit, metadata=note)
 
     def _lacks(self, trial: FrozenTrial) -> bool:
         """Is it running, and has it not asked for all parameters yet?"""
         return trial.state == TrialState.RUNNING and not self.translation.distributions.keys() <= trial.params.keys()
 
-    def _note(self, number: int, unit: Array, attributes: Attributes) -> Any:
-        """What the method wrote beside its suggestion, if the trial has that point."""
-        kept = attributes.read(f"{_NOTE}:{number}")
-        fits = kept is not None and (kept["signature"], kept["point"]) == (self.signature, digest(unit.tolist()))
-        return kept["note"] if fits else None
-
-    def _latest_state(self, attributes: Attributes) -> dict[str, Any]:
-        """What the latest suggestion left; empty if there is none that goes with these trials."""
-        kept = [attributes.read(f"{_STATE}:{slot}") for slot in range(_STATES)]
-        # Trials told that became fewer, say because a range did, are not those that were learned from.
-        told = len(self._told.numbers)
-        fit = [s for s in kept if s is not None and s["signature"] == self.signature and s["told"] <= told]
-        others = [s for s in fit if s["number"] != self.number]
-        return max(others, key=lambda s: s["number"], default={"state": {}})["state"]
-
-    def read_points(self, attributes: Attributes) -> None:
+    def _read_points(self) -> None:
         """Take in the latest suggestions in this space, by any worker, for trials whose parameters are not stored."""
-        kept = [attributes.read(f"{_POINT}:{slot}") for slot in range(_POINTS)]
-        here = [p for p in kept if p is not None and p["place"] == self.translation.place]
-        both = self._suggested | {p["number"]: np.array(p["unit"]) for p in here}
+        kept = self._attributes.read_slots(_POINT, _POINTS, place=self.translation.place)
+        both = self._suggested | {p["number"]: np.array(p["unit"]) for p in kept}
         last = self._trials[-1].number if self._trials else -1
         self._suggested = {n: unit for n, unit in both.items() if n in self._unplaced or n > last}
 
@@ -203,22 +318,22 @@ class StudyLedger(Ledger):
             y[self._told.at[i]] = self._sign * min(self._sign * value, limit)
         return y
 
-    # --- writing ---
-
-    def keep_point(self, attributes: Attributes, unit: Array) -> None:
-        """Let all workers know what is suggested."""
+    def keep_point(self, unit: Array) -> None:
+        """Let all workers know what is suggested, and look at what they suggest."""
         self._suggested[self.number] = unit
         kept = {"place": self.translation.place, "number": self.number, "unit": unit.tolist()}
-        attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
+        self._attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
+        self._attributes.refresh()
+        self._read_points()
 
-    def keep_note(self, attributes: Attributes, unit: Array, note: Any) -> None:
+    def keep_note(self, unit: Array, note: Any) -> None:
         kept = {"signature": self.signature, "point": digest(unit.tolist()), "note": note}
-        attributes.write(f"{_NOTE}:{self.number}", kept)
+        self._attributes.write(f"{_NOTE}:{self.number}", kept)
 
-    def keep_state(self, attributes: Attributes, state: dict[str, Any]) -> None:
+    def keep_state(self, state: dict[str, Any]) -> None:
         told = len(self._told.numbers)
         kept = {"signature": self.signature, "told": told, "number": self.number, "state": state}
-        attributes.write(f"{_STATE}:{self.number % _STATES}", kept)
+        self._attributes.write(f"{STATE}:{self.number % _STATES}", kept)
 
 
 def direction_of(study: Study) -> Direction:
@@ -227,7 +342,7 @@ def direction_of(study: Study) -> Direction:
 
 def record_of(i: int, trial: FrozenTrial) -> Record:
     """The trial as people see it, without its point; pruned, infinite and infeasible ones failed."""
-    state, reason = _RECORDED[trial.state], trial.user_attrs.get(REASON)
+    state, reason = _RECORDED.get(trial.state.name, "failed"), trial.user_attrs.get(REASON)
     value = _value(trial) if state == "done" else None
     if state == "done" and value is None:
         state = "failed"
@@ -265,9 +380,3 @@ def _is_same(record: Record, before: FrozenTrial, now: FrozenTrial) -> bool:
     if record.state in ENDED:
         return before == now
     return before.number == now.number and before.datetime_start in (None, now.datetime_start)
-
-
-def _when(record: Record) -> tuple[int, int]:
-    """What the order of telling goes by: where two are told at the same moment, or MySQL drops fractions, by number."""
-    assert record.told is not None
-    return record.told, record.number

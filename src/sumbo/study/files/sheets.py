@@ -18,7 +18,7 @@ from typing import Any
 from sumbo.errors import SheetError, SpaceError
 from sumbo.executors.results import EvaluationResult
 from sumbo.space import Space
-from sumbo.space.parameters import Categorical, Float, Int, Parameter, listed, show
+from sumbo.space.parameters import Parameter, listed, show
 from sumbo.study.files.cells import by_form, choice_of, forms, number_of, plain, written
 from sumbo.study.files.toml import StudyFile
 
@@ -132,13 +132,10 @@ def raise_problems(path: str | Path, problems: list[str]) -> None:
 
 def same_value(parameter: Parameter, a: Any, b: Any) -> bool:
     """Are two values of a parameter the same, but for digits that a spreadsheet dropped?"""
-    if isinstance(parameter, Float):
-        return math.isclose(a, b, rel_tol=_ROUNDING, abs_tol=0.0 if parameter.log else _ROUNDING * _width(parameter))
+    if parameter.kind == "float":
+        width = 0.0 if parameter.log else parameter.high - parameter.low
+        return math.isclose(a, b, rel_tol=_ROUNDING, abs_tol=_ROUNDING * width)
     return bool(a == b)
-
-
-def _width(parameter: Float) -> float:
-    return parameter.high - parameter.low
 
 
 class _Columns:
@@ -158,7 +155,7 @@ class _Columns:
             if place is None:
                 found = next((places[w] for form in forms(name) if (w := form.lower()) in places), None)
                 self.params[name] = None if found in self.params.values() else found
-        self._choices = {n: by_form(p.choices) for n in study.space if isinstance(p := study.space[n], Categorical)}
+        self._choices = {n: by_form(p.choices) for n in study.space if (p := study.space[n]).choices}
         used = {self.trial, self.value, *self.params.values()}
         self.ignored = [name for i, name in enumerate(names) if name and i not in used]
         self._check(path, names)
@@ -166,7 +163,7 @@ class _Columns:
     @property
     def floats(self) -> list[int | None]:
         """The columns where a decimal comma may be."""
-        return [self.value, *(i for n, i in self.params.items() if isinstance(self._space[n], Float))]
+        return [self.value, *(i for n, i in self.params.items() if self._space[n].kind == "float")]
 
     def check_whole(self, path: str | Path) -> None:
         """Raise a SheetError unless rows with a trial, all parameters and a value can be added."""
@@ -218,7 +215,7 @@ class _Columns:
     def _param(self, place: str, name: str, text: str, *, comma: bool) -> Any:
         parameter = self._space[name]
         place = f"{place}, column {name!r}"
-        if not isinstance(parameter, Categorical):
+        if not parameter.choices:
             return _number(place, name, parameter, text, comma=comma)
         said = self._choices[name]
         found = choice_of(text, said, comma=comma)
@@ -323,7 +320,7 @@ def _result(place: str, text: str, *, comma: bool) -> EvaluationResult:
     return EvaluationResult(number)
 
 
-def _number(place: str, name: str, parameter: Float | Int, text: str, *, comma: bool) -> Any:
+def _number(place: str, name: str, parameter: Parameter, text: str, *, comma: bool) -> Any:
     number = number_of(place, text, comma=comma)
     if not parameter.low <= number <= parameter.high:
         near = next((b for b in (parameter.low, parameter.high) if same_value_number(number, b)), None)

@@ -230,8 +230,7 @@ class _Table:
             parameter: Parameter = make(**{k: v for k, v in table.items() if k != "type"})
         except SpaceError as error:
             raise StudyFileError(f"{self._path}: {key}: {safe(error, *self._urls)}") from None
-        if isinstance(parameter, Categorical):
-            self._check_apart(f"{key}.choices", "choices", parameter.choices)
+        self._check_apart(f"{key}.choices", "choices", parameter.choices)
         return parameter
 
     def _check_apart(self, key: str, what: str, values: Iterable[Choice]) -> None:
