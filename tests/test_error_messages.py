@@ -33,7 +33,7 @@ INNER = {
     ("integrations/optuna/translation.py", "ValueError"),
     ("_interrupts.py", "cause"),
     ("methods/surrogate.py", "ValueError"),
-    ("problems/cascade.py", "ValueError"),
+    ("problems/faces.py", "ValueError"),
     ("study/storage/integrity.py", "ValueError"),
     ("study/storage/sql.py", "ValueError"),
     ("study/stored_run.py", "KeyboardInterrupt"),
