@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sumbo.errors import MissingPackageError, ObjectiveError, SettingError
 from sumbo.paper import experiments, page, runs
@@ -58,7 +57,7 @@ def _write_page(options: argparse.Namespace, lines: dict[Task, Line], out: Path,
     text = page.write(results, judged, page.draw(results, out), _command(options), missing)
     (out / "paper.md").write_text(text, encoding="utf-8")
     if options.json:
-        claims = [{"where": claim.where, "text": claim.text, **finding._asdict()} for claim, finding in judged]
+        claims = [{"where": c.where, "text": c.text, "measured": f.measured, "verdict": f.verdict} for c, f in judged]
         sys.stdout.write(json.dumps({"page": str(out / "paper.md"), "failed": failed, "claims": claims}) + "\n")
         return
     counts = Counter(finding.verdict for _, finding in judged)
@@ -120,28 +119,26 @@ class _Bar:
     """A bar on a terminal; in a log, a line for each run. Both on standard error."""
 
     def __init__(self, total: int, done: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        self._shown = sys.stderr.isatty()
+        self._bar = Progress(*columns, console=Console(stderr=True), disable=not self._shown)
+        self._row = self._bar.add_task("", total=total, completed=done)
         self._total, self._done = total, done
-        self._bar: Any = None
         self.last = ""
 
     def __enter__(self) -> "_Bar":
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._row = self._bar.add_task("", total=self._total, completed=self._done)
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.stop()
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self._bar is not None:
+        if self._shown:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
             sys.stderr.write(f"sumbo: {text}\n")
@@ -153,7 +150,6 @@ class _Bar:
         if end.line is None:
             self.last = end.reason
             self.say(f"{end.task.title} failed: {end.reason}")
-        elif self._bar is None:
+        elif not self._shown:
             self.say(f"{self._done}/{self._total} {end.task.title}")
-        if self._bar is not None:
-            self._bar.update(self._row, completed=self._done, description=end.task.title)
+        self._bar.update(self._row, completed=self._done, description=end.task.title)

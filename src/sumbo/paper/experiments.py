@@ -149,22 +149,14 @@ def run(task: Task) -> Line:
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything.
+    """How much of everything."""
 
-    Attributes:
-        configurations: (D, d', M') of the synthetic functions.
-        runs: Of the synthetic, astro and faces experiments.
-        budgets: Evaluations of a run, likewise.
-        dimensions, observations: D and T of the information gain.
-        simulations: Of the credible interval.
-    """
-
-    configurations: tuple[Configuration, ...]
-    runs: dict[str, int]
-    budgets: dict[str, int]
-    dimensions: tuple[int, ...]
-    observations: int
-    simulations: int
+    configurations: tuple[Configuration, ...]  # (D, d', M') of the synthetic functions
+    runs: dict[str, int]  # of the synthetic, astro and faces experiments
+    budgets: dict[str, int]  # evaluations of a run, likewise
+    dimensions: tuple[int, ...]  # D of the information gain
+    observations: int  # T of the information gain
+    simulations: int  # of the credible interval
 
 
 QUICK = Size(
@@ -193,11 +185,7 @@ def sized(
     budgets: Mapping[str, int] | None = None,
     configurations: Sequence[Configuration] | None = None,
 ) -> Size:
-    """A size with some of it changed, for the experiments that are named.
-
-    Raises:
-        SettingError: The paper has no such configuration.
-    """
+    """A size with some of it changed, for the experiments that are named."""
     size = replace(size, runs=size.runs | dict(runs or {}), budgets=size.budgets | dict(budgets or {}))
     for configuration in configurations or ():
         if configuration not in CONFIGURATIONS:

@@ -84,7 +84,7 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
 def _claims(judged: Sequence[Judged]) -> str:
     rows = ["| where | claim | measured | verdict |", "|---|---|---|---|"]
     for claim, finding in judged:
-        why = f"<br>{claim.why}" if finding.verdict == NOT and claim.why else ""
+        why = f"<br>{finding.why}" if finding.verdict == NOT and finding.why else ""
         rows.append(f"| {claim.where} | {claim.text} | {finding.measured or '-'} | **{finding.verdict}**{why} |")
     return "\n".join(rows)
 
@@ -124,11 +124,7 @@ _FIRST = 10  # observations from which on a rate is drawn: it is about large T
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """Write a figure for every experiment that has runs, as SVG and PNG; the SVG files.
-
-    Raises:
-        MissingPackageError: Matplotlib is not installed.
-    """
+    """Write a figure for every experiment that has runs, as SVG and PNG; the SVG files."""
     mpl = matplotlib()
     written = []
     with mpl.rc_context(_STYLE):
@@ -144,11 +140,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
 
 
 def matplotlib() -> Any:
-    """The package.
-
-    Raises:
-        MissingPackageError: It is not installed.
-    """
+    """The package, or the advice to install it."""
     try:
         import matplotlib as mpl
         import matplotlib.figure

@@ -182,9 +182,8 @@ def _variance_of_sum(cov: Array) -> Array:
 def variances(M: int, T: int, rng: np.random.Generator) -> Line:
     """sum_j sigma_j^2 beside sigma^2, and both sides of equation `varTermBound`, with random observations.
 
-    Returns:
-        For each t: the mean over random points of sum_j sigma_j^2 / sigma^2 and of sum_j sigma_j / sigma, and of the
-        latter over points already observed; at the end, the two sides of the inequality, summed over t.
+    For each t: the mean over random points of sum_j sigma_j^2 / sigma^2 and of sum_j sigma_j / sigma, and of the latter
+    over points already observed; at the end, the two sides of the inequality, summed over t.
     """
     D = M * GROUP_SIZE
     terms = terms_of("additive", "se", D)

@@ -36,30 +36,18 @@ class Sources(NamedTuple):
 
     def of(self, experiment: str) -> "Sources":
         """Those that matter for an experiment, so that a run of another one is found again whatever they are."""
-        if experiment == "astro":
-            return Sources(lrg=self.lrg)
-        if experiment == "faces":
-            return self._replace(lrg="")
-        return Sources()
+        known = {"astro": Sources(lrg=self.lrg), "faces": self._replace(lrg="")}
+        return known.get(experiment, Sources())
 
 
 class Task(NamedTuple):
-    """One run to do; also the key under which a finished one is found again.
-
-    Attributes:
-        experiment: "synthetic", "astro", "faces" or "rates".
-        problem: What is optimised or measured.
-        method: By the name it has in figures and tables.
-        seed: Of the problem and of the run.
-        budget: Evaluations.
-        sources: Data of the user's own.
-    """
+    """One run to do; also the key under which a finished one is found again."""
 
     experiment: str
-    problem: str
-    method: str
-    seed: int
-    budget: int
+    problem: str  # what is optimised or measured
+    method: str  # by the name it has in figures and tables
+    seed: int  # of the problem and of the run
+    budget: int  # evaluations
     sources: Sources = Sources()
 
     @property
@@ -93,21 +81,10 @@ class Ended(NamedTuple):
 def complete(
     run: Callable[[Task], Line], tasks: Sequence[Task], path: Path, jobs: int, ended: Callable[[Ended], None]
 ) -> int:
-    """Do tasks in processes of their own, append each line to the file, and tell the listener.
+    """Do tasks, so many at a time, append each line to the file, and tell the listener; how many failed.
 
-    Args:
-        run: Does a task and returns its result; importable, for it goes to other processes.
-        tasks: What is left to do.
-        path: The file of lines.
-        jobs: How many at a time.
-        ended: Called with every task that has ended.
-
-    Returns:
-        How many failed and left no line.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C or `kill`; finished runs are in the file.
-        StoreError: The file cannot be written, or a process died.
+    `run` must be importable, for it goes to other processes. Ctrl-C and `kill` are a KeyboardInterrupt; finished runs
+    are in the file then.
     """
     if not tasks:
         return 0
@@ -175,11 +152,7 @@ def _started(run: Callable[[Task], Line], tasks: Sequence[Task], jobs: int) -> I
 
 
 def read_lines(path: Path) -> dict[Task, Line]:
-    """The finished runs of a file. A last line that was cut off, as by a crash, is left out.
-
-    Raises:
-        SettingError: Another line is not a run; the message says which.
-    """
+    """The finished runs of a file. A last line that was cut off, as by a crash, is left out."""
     lines = {}
     for number, text in enumerate(_texts(path), start=1):
         try:
@@ -296,7 +269,8 @@ HELD, NOT, OPEN, MISSING = "held", "did not hold", "cannot be told", "not measur
 
 
 class Finding(NamedTuple):
-    """What was measured of a claim, and one of the four verdicts above."""
+    """What was measured of a claim, one of the four verdicts above, and why we think it did not hold."""
 
     measured: str = ""
     verdict: str = MISSING
+    why: str = ""

@@ -178,11 +178,7 @@ def _made(camb: Any, truth: FloatArray) -> Bands:
 
 
 def published(folder: Path) -> Bands:
-    """The band powers of the luminous red galaxies, from the files of the survey.
-
-    Raises:
-        SettingError: A file is missing or has another shape.
-    """
+    """The band powers of the luminous red galaxies, from the files of the survey."""
     tables = {}
     for name, shape in (("kbands", (65,)), ("windows", (_BANDS, 65)), ("measurements", (_BANDS, 6))):
         path = folder / f"sdss_lrgDR4_{name}.txt"

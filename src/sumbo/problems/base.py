@@ -154,11 +154,7 @@ class Problem:
 
 
 def whole_number(name: str, value: int, *, at_least: int) -> int:
-    """Return the value as a plain int.
-
-    Raises:
-        SettingError: If it is not a whole number of at least `at_least`.
-    """
+    """The value as a plain int; a SettingError if it is not a whole number of at least `at_least`."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -110,17 +110,11 @@ def faces(
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """What the cascade sums up on the windows that may pass somewhere in the box.
+    """What the cascade sums up on the windows that may pass somewhere in the box."""
 
-    Attributes:
-        is_face: Of each picture, (n,).
-        sums: Of each window, (w, stages).
-        owner: The picture that a window is of, (w,).
-    """
-
-    is_face: NDArray[np.bool_]
-    sums: FloatArray = field(repr=False)
-    owner: NDArray[np.int64] = field(repr=False)
+    is_face: NDArray[np.bool_]  # of each picture, (n,)
+    sums: FloatArray = field(repr=False)  # of each window, (w, stages)
+    owner: NDArray[np.int64] = field(repr=False)  # the picture that a window is of, (w,)
 
     @classmethod
     def of(cls, cv2: Any, yes: list[Picture], no: list[Picture], cascade: Cascade, least: FloatArray) -> Pictures:
@@ -238,31 +232,18 @@ _LEAST_CONTRAST = 10.0  # and refuses windows whose inner pixels have a smaller 
 
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """Stages of stumps on rectangles of pixels.
+    """Stages of stumps on rectangles of pixels."""
 
-    Attributes:
-        size: Width and height of the window.
-        thresholds: What each stage's sum must reach, as the file has it; shape (stages,).
-        weights, cuts, leaves: Of every stump, its pixels' weights (k, size * size), where it splits (k,), and what it
-            gives below and above (k, 2).
-        stage_of: The stage of every stump, (k,).
-    """
-
-    size: int
-    thresholds: FloatArray
-    weights: FloatArray = field(repr=False)
-    cuts: FloatArray = field(repr=False)
-    leaves: FloatArray = field(repr=False)
-    stage_of: NDArray[np.int64] = field(repr=False)
+    size: int  # width and height of the window
+    thresholds: FloatArray  # what each stage's sum must reach, as the file has it; (stages,)
+    weights: FloatArray = field(repr=False)  # of every stump's pixels, W
+    cuts: FloatArray = field(repr=False)  # where a stump splits, (k,)
+    leaves: FloatArray = field(repr=False)  # what a stump gives below and above, (k, 2)
+    stage_of: NDArray[np.int64] = field(repr=False)  # (k,)
 
     @classmethod
     def read(cls, path: Path) -> Cascade:
-        """The cascade of a file in OpenCV's present format.
-
-        Raises:
-            SettingError: The file cannot be read, or holds something else: trees that are no stumps, features that
-                are no upright rectangles, a window that is no square.
-        """
+        """The cascade of a file in OpenCV's present format, if it has stumps on upright rectangles in a square."""
         try:
             root = ElementTree.parse(path).getroot().find("cascade")
         except (OSError, ElementTree.ParseError) as error:
@@ -303,16 +284,14 @@ class Cascade:
 
     @property
     def stages(self) -> int:
-        """Number of stages."""
+        """How many."""
         return len(self.thresholds)
 
     def stage_sums(self, P: NDArray[np.uint8], least: FloatArray | None = None) -> FloatArray:
-        """What every stage sums up on every picture, (n, stages); -inf where there is too little contrast.
+        """S of the pictures P.
 
-        Args:
-            P: Pictures of the window's size, (n, size, size).
-            least: Thresholds below which none will be asked for. From the stage on where a picture misses these, its
-                sums are -inf: it costs no more work, and most pictures fail early.
+        `least` are thresholds below which none will be asked for. From the stage on where a picture misses these, its
+        sums are -inf: it costs no more work, and most pictures fail early.
         """
         pixels = P.astype(np.float64)
         inner = pixels[:, 1:-1, 1:-1].reshape(len(P), -1)
