@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -157,10 +157,7 @@ def _grid_posterior(prior: Array, chosen: Any, y: Array) -> tuple[Array, Array]:
 
 def _sums(parts: Array) -> Array:
     """What components (M, grid) add up to at every combination of their grids, (grid,) * M."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = np.add.outer(total, part)
-    return total
+    return reduce(np.add.outer, parts)
 
 
 def _variance_of_sum(cov: Array) -> Array:

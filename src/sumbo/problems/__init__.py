@@ -17,16 +17,7 @@ from sumbo.errors import SettingError
 from sumbo.problems.astro import astro, cosmology
 from sumbo.problems.base import GaussianNoise, Problem, with_failures
 from sumbo.problems.faces import faces
-from sumbo.problems.functions import (
-    ackley,
-    additive,
-    hartmann6,
-    levy,
-    mixed,
-    powell,
-    rosenbrock,
-    styblinski_tang,
-)
+from sumbo.problems.functions import ackley, additive, hartmann6, levy, mixed, powell, rosenbrock, styblinski_tang
 
 __all__ = [
     "GaussianNoise",

@@ -26,6 +26,7 @@ out negative.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,11 +49,17 @@ _WAVE_NUMBERS = np.geomspace(1e-4, 1.0, 65)
 
 
 class _Range(NamedTuple):
+    """A parameter, and its value in the usual universe."""
+
     name: str
     low: float
     high: float
     usual: float
     log: bool = False
+
+
+def _space(ranges: Iterable[_Range]) -> Space:
+    return Space({r.name: Float(r.low, r.high, log=r.log) for r in ranges})
 
 
 # Wide on purpose: matter comes out negative in a tenth of it, and CAMB refuses.
@@ -107,7 +114,7 @@ def astro(seed: int = 0, *, data: str | Path | None = None) -> Problem:
     ranges |= idle
     return Problem(
         name="astro",
-        space=Space({ranges[i].name: Float(ranges[i].low, ranges[i].high, log=ranges[i].log) for i in range(D)}),
+        space=_space(ranges[i] for i in range(D)),
         direction="maximize",
         optimum=0.0,
         optimiser=optimiser,
@@ -203,16 +210,15 @@ def _camb() -> Any:
 
 # --- the imitation -------------------------------------------------------------------------------------------
 
-# name, low, high, truth
 _COSMOLOGY = (
-    ("hubble", 50.0, 90.0, 68.0),
-    ("omega_lambda", 0.0, 1.225, 0.7),
-    ("omega_curvature", -0.4, 0.4, 0.02),
-    ("dark_energy_w", -1.6, -0.4, -1.05),
-    ("baryons", 0.01, 0.05, 0.023),
-    ("tilt", 0.7, 1.3, 0.96),
-    ("log_amplitude", 2.0, 4.0, 3.1),
-    ("neutrino_mass", 0.0, 1.0, 0.15),
+    _Range("hubble", 50.0, 90.0, 68.0),
+    _Range("omega_lambda", 0.0, 1.225, 0.7),
+    _Range("omega_curvature", -0.4, 0.4, 0.02),
+    _Range("dark_energy_w", -1.6, -0.4, -1.05),
+    _Range("baryons", 0.01, 0.05, 0.023),
+    _Range("tilt", 0.7, 1.3, 0.96),
+    _Range("log_amplitude", 2.0, 4.0, 3.1),
+    _Range("neutrino_mass", 0.0, 1.0, 0.15),
 )
 _REDSHIFTS = np.linspace(0.1, 1.5, 15)
 _SPECTRUM_AT = np.geomspace(0.01, 0.3, 15)
@@ -234,12 +240,12 @@ def cosmology(D: int = 12) -> Problem:
         SettingError: If D is not a whole number >= 8.
     """
     D = whole_number("D", D, at_least=len(_COSMOLOGY))
-    nuisance = [(f"nuisance_{i}", -1.0, 1.0, 0.5 * np.sin(1.0 + 2.0 * i)) for i in range(D - len(_COSMOLOGY))]
-    rows = [*_COSMOLOGY, *nuisance]
-    truth = np.array([true for *_, true in rows])
+    nuisance = [_Range(f"nuisance_{i}", -1.0, 1.0, 0.5 * np.sin(1.0 + 2.0 * i)) for i in range(D - len(_COSMOLOGY))]
+    ranges = [*_COSMOLOGY, *nuisance]
+    truth = np.array([r.usual for r in ranges])
     return Problem(
         name=f"cosmology-{D}",
-        space=Space({name: Float(low, high) for name, low, high, _ in rows}),
+        space=_space(ranges),
         direction="maximize",
         optimum=0.0,
         optimiser=truth,

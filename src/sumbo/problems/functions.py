@@ -210,21 +210,13 @@ def _powell(x: FloatArray, *, order: Which) -> FloatArray:
     return np.asarray(terms.sum(axis=1))
 
 
-_HARTMANN_WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
-_HARTMANN_RATES = np.array(
+# Of each term: weight, six rates, six coordinates of its centre.
+_HARTMANN = np.array(
     [
-        [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
-        [0.05, 10.0, 17.0, 0.1, 8.0, 14.0],
-        [3.0, 3.5, 1.7, 10.0, 17.0, 8.0],
-        [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
-    ]
-)
-_HARTMANN_CENTRES = np.array(
-    [
-        [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
-        [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
-        [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
-        [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
+        [1.0, 10.0, 3.0, 17.0, 3.5, 1.7, 8.0, 0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
+        [1.2, 0.05, 10.0, 17.0, 0.1, 8.0, 14.0, 0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
+        [3.0, 3.0, 3.5, 1.7, 10.0, 17.0, 8.0, 0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
+        [3.2, 17.0, 8.0, 0.05, 10.0, 0.1, 14.0, 0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
     ]
 )
 # From Newton's method on the formula: tables give six digits only.
@@ -253,9 +245,10 @@ def hartmann6(D: int, seed: int = 0) -> Problem:
 
 
 def _hartmann6(x: FloatArray, *, active: Which) -> FloatArray:
-    offsets = x[:, None, active] - _HARTMANN_CENTRES  # (n, 4, 6)
-    bumps = np.exp(-(_HARTMANN_RATES * offsets**2).sum(axis=2))
-    return np.asarray(-(bumps @ _HARTMANN_WEIGHTS))
+    weights, rates, centres = _HARTMANN[:, 0], _HARTMANN[:, 1:7], _HARTMANN[:, 7:]
+    offsets = x[:, None, active] - centres  # (n, 4, 6)
+    bumps = np.exp(-(rates * offsets**2).sum(axis=2))
+    return np.asarray(-(bumps @ weights))
 
 
 # --- the additive family of the Add-GP-UCB paper: a sum of log mixtures of three Gaussians ---------------------
@@ -409,28 +402,22 @@ def mixed(D: int = 20, seed: int = 0) -> Problem:
     for dims, kind in zip(parts, (_FLOAT, _INT, _CHOICES), strict=True):
         kinds |= dict.fromkeys(dims.tolist(), kind)
     kinds[int(parts[0, 0])] = _LOG
+    floats, ints, categories = parts
+    rows, choice = np.arange(G), np.where(categories < 0, 0, h.argmin(axis=1))
+    best = np.zeros(D)
+    best[floats] = _FLOAT.low + a[rows, choice] * (_FLOAT.high - _FLOAT.low)
+    best[floats[0]] = _LOG.low * (_LOG.high / _LOG.low) ** a[0, choice[0]]
+    best[ints] = np.rint(_INT.low + b[rows, choice] * (_INT.high - _INT.low))
+    best[categories[categories >= 0]] = choice[categories >= 0]
     return Problem(
         name=f"mixed-{D}",
         space=Space({f"x{i}": kinds[i] for i in range(D)}),
         direction="minimize",
         optimum=0.0,
-        optimiser=_mixed_best(D, parts, a, b, h),
+        optimiser=best,
         evaluate=partial(_mixed, parts=parts, a=a, b=b, h=h, w=w),
         groups=_canonical([i for i in group if i >= 0] for group in parts.T),
     )
-
-
-def _mixed_best(D: int, parts: Which, a: FloatArray, b: FloatArray, h: FloatArray) -> FloatArray:
-    """The optimiser in the user's units."""
-    floats, ints, categories = parts
-    x = np.zeros(D)
-    choice = np.where(categories < 0, 0, h.argmin(axis=1))
-    rows = np.arange(len(choice))
-    x[floats] = _FLOAT.low + a[rows, choice] * (_FLOAT.high - _FLOAT.low)
-    x[floats[0]] = _LOG.low * (_LOG.high / _LOG.low) ** a[0, choice[0]]
-    x[ints] = np.rint(_INT.low + b[rows, choice] * (_INT.high - _INT.low))
-    x[categories[categories >= 0]] = choice[categories >= 0]
-    return x
 
 
 def _mixed(X: FloatArray, *, parts: Which, a: FloatArray, b: FloatArray, h: FloatArray, w: FloatArray) -> FloatArray:
