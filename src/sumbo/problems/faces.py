@@ -263,23 +263,16 @@ class Cascade:
         size = int(_text(root, "width"))
         if size != int(_text(root, "height")):
             raise ValueError("the window is no square")
-        rectangles = [_rectangles(feature, size) for feature in root.findall("features/_")]
-        thresholds, features, cuts, leaves, stage_of = [], [], [], [], []
-        for s, stage in enumerate(root.findall("stages/_")):
-            thresholds.append(float(_text(stage, "stageThreshold")))
-            for stump in stage.findall("weakClassifiers/_"):
-                _, _, feature, cut = _numbers(stump, "internalNodes", 4)
-                features.append(int(feature))
-                cuts.append(cut)
-                leaves.append(_numbers(stump, "leafValues", 2))
-                stage_of.append(s)
+        rectangles = np.array([_rectangles(feature, size) for feature in root.findall("features/_")])
+        stages = [stage.findall("weakClassifiers/_") for stage in root.findall("stages/_")]
+        _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stage in stages for stump in stage]).T
         return cls(
             size,
-            np.array(thresholds),
-            np.array([rectangles[i] for i in features]),
-            np.array(cuts),
-            np.array(leaves),
-            np.array(stage_of, dtype=np.int64),
+            np.array([float(_text(stage, "stageThreshold")) for stage in root.findall("stages/_")]),
+            rectangles[features.astype(np.intp)],
+            cuts,
+            np.array([_numbers(stump, "leafValues", 2) for stage in stages for stump in stage]),
+            np.repeat(np.arange(len(stages)), [len(stage) for stage in stages]),
         )
 
     @property
