@@ -21,8 +21,8 @@ from sumbo.errors import MissingPackageError, SettingError, StateError, StoreErr
 from sumbo.gp import threads
 from sumbo.methods import method_to_dict
 from sumbo.methods.base import check_groups
-from sumbo.paper import plan, runs
-from sumbo.paper.tasks import Task
+from sumbo.paper import experiments, runs
+from sumbo.paper.runs import Task
 
 # What is meant for Python, for argparse, or for the caller a few lines above; a user never sees these.
 INNER = {
@@ -32,7 +32,7 @@ INNER = {
     ("gp/fit.py", "_Spent"),
     ("_interrupts.py", "cause"),
     ("methods/surrogate.py", "ValueError"),
-    ("problems/cascade.py", "ValueError"),
+    ("problems/faces.py", "ValueError"),
     ("study/storage/integrity.py", "ValueError"),
     ("study/storage/sql.py", "ValueError"),
     ("study/stored_run.py", "KeyboardInterrupt"),
@@ -206,7 +206,7 @@ def test_tables_without_pandas(monkeypatch):
 
 
 def test_figures_of_the_paper_without_matplotlib(monkeypatch):
-    from sumbo.paper.figures import matplotlib
+    from sumbo.paper.page import matplotlib
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingPackageError, match="pip install 'sumbo"):
@@ -248,7 +248,7 @@ def dies(task):
 def test_runs_that_cannot_be_kept(tmp_path):
     task = Task("synthetic", "additive-10-3-3", "RAND", 0, 3)
     with pytest.raises(StoreError, match=r"cannot be written: .*; choose another --out"):
-        runs.complete(plan.run, [task], tmp_path / "nowhere" / "runs.jsonl", 1, print)
+        runs.complete(experiments.run, [task], tmp_path / "nowhere" / "runs.jsonl", 1, print)
     with pytest.raises(StoreError, match=r"ended from outside.*run the same command again"):
         runs.complete(dies, [task], tmp_path / "runs.jsonl", 1, print)
     with pytest.raises(SettingError, match="expected a file of runs; it cannot be read"):

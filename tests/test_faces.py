@@ -11,8 +11,7 @@ import pytest
 import sumbo
 from sumbo.errors import MissingPackageError, SettingError
 from sumbo.problems import faces as make_faces
-from sumbo.problems.cascade import Cascade, accepted
-from sumbo.problems.faces import _half, _installed, windows
+from sumbo.problems.faces import Cascade, _half, _installed, accepted, windows
 
 OPENCV = Path(cv2.data.haarcascades, "haarcascade_frontalface_alt.xml")
 

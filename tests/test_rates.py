@@ -5,7 +5,7 @@ import pytest
 
 from sumbo.gp.kernels import cross, cross_groups
 from sumbo.paper import rates
-from sumbo.paper.tasks import Task
+from sumbo.paper.runs import Task
 
 
 def measure(problem, method, budget, seed=0):

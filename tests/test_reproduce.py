@@ -15,9 +15,8 @@ from sumbo.cli import main, reproducing
 from sumbo.cli.parser import make_parser
 from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.paper import claims, compare, page, plan, runs
-from sumbo.paper.results import Results, advantage
-from sumbo.paper.tasks import Sources, Task, line_of, task_of
+from sumbo.paper import claims, experiments, page, runs
+from sumbo.paper.runs import Results, Sources, Task, advantage, line_of, task_of
 
 SMALL = ["reproduce", "synthetic", "--configuration", "10,3,3", "--runs", "2", "--budget", "12", "--jobs", "2"]
 
@@ -53,7 +52,7 @@ def test_everything_is_written(reproduced):
     assert (reproduced / "paper-synthetic.svg").read_text().startswith("<?xml")
     assert (reproduced / "paper-synthetic.png").read_bytes().startswith(b"\x89PNG")
     lines = [json.loads(line) for line in (reproduced / "paper-runs.jsonl").read_text().splitlines()]
-    assert len(lines) == 2 * len(compare.method_names("synthetic", 10))
+    assert len(lines) == 2 * len(experiments.method_names(10))
     assert all(len(line["values"]) == 12 for line in lines)
 
 
@@ -81,7 +80,7 @@ def test_the_same_command_runs_nothing_again_and_mends_a_cut_line(reproduced, ca
 
 def test_a_run_can_be_repeated():
     one = Task("synthetic", "additive-10-3-3", "Add-3/4", 1, 14)
-    assert plan.run(one)["values"] == plan.run(one)["values"]
+    assert experiments.run(one)["values"] == experiments.run(one)["values"]
 
 
 def nobody_left(group):
@@ -118,7 +117,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
 def test_one_run_that_fails_does_not_end_the_others(tmp_path):
     tasks = [task("no such method"), task("RAND"), task("DIRECT")]
     ended = []
-    assert runs.complete(plan.run, tasks, tmp_path / "runs.jsonl", 1, ended.append) == 1
+    assert runs.complete(experiments.run, tasks, tmp_path / "runs.jsonl", 1, ended.append) == 1
     assert {end.task.method: end.line is None for end in ended} == {
         "no such method": True,
         "RAND": False,
@@ -151,9 +150,9 @@ def test_what_cannot_be_done_is_said(arguments, message, tmp_path, monkeypatch, 
 def test_one_experiment_can_have_numbers_of_its_own():
     options = make_parser().parse_args(["reproduce", "--runs", "astro=3", "--runs", "7", "--budget", "faces=30"])
     assert reproducing._by_experiment(options.runs) == {"synthetic": 7, "astro": 3, "faces": 7}
-    size = plan.sized(plan.QUICK, budgets=reproducing._by_experiment(options.budget))
-    assert size.budgets == plan.QUICK.budgets | {"faces": 30}
-    assert size.runs == plan.QUICK.runs
+    size = experiments.sized(experiments.QUICK, budgets=reproducing._by_experiment(options.budget))
+    assert size.budgets == experiments.QUICK.budgets | {"faces": 30}
+    assert size.runs == experiments.QUICK.runs
     assert reproducing._command(options) == "sumbo reproduce all --quick --runs astro=3 --runs 7 --budget faces=30"
 
 
@@ -188,10 +187,10 @@ def test_configurations_are_three_numbers(word, capsys):
 
 
 def test_the_full_size_is_the_papers():
-    tasks = plan.plan(plan.EXPERIMENTS, plan.FULL, 0, Sources())
+    tasks = experiments.plan(experiments.EXPERIMENTS, experiments.FULL, 0, Sources())
     assert len(tasks) == len(set(tasks))
     problems = {task.problem for task in tasks if task.experiment == "synthetic"}
-    assert problems == {claims.name_of(c) for c in compare.CONFIGURATIONS}
+    assert problems == {experiments.name_of(c) for c in experiments.CONFIGURATIONS}
     assert len({task.seed for task in tasks if task.experiment == "synthetic"}) == 20
     assert len({task.seed for task in tasks if task.experiment == "faces"}) == 11
     assert {"Add-5/4", "GP-EI", "REMBO"} <= {task.method for task in tasks if task.experiment == "astro"}
@@ -199,7 +198,7 @@ def test_the_full_size_is_the_papers():
 
 
 def test_one_seed_is_done_before_the_next():
-    tasks = plan.plan(["synthetic", "astro", "faces"], plan.QUICK, 5, Sources())
+    tasks = experiments.plan(["synthetic", "astro", "faces"], experiments.QUICK, 5, Sources())
     seeds = [task.seed for task in tasks]
     assert seeds == sorted(seeds)
     assert {task.experiment for task in tasks if task.seed == 5} == {"synthetic", "astro", "faces"}
@@ -207,17 +206,17 @@ def test_one_seed_is_done_before_the_next():
 
 def test_direct_has_the_papers_budgets():
     problem = sumbo.problems.additive(24, 11, 2, 0)
-    assert compare.method_of("GP-UCB", "synthetic", problem).direct_evaluations is None  # min(5000, 100 D)
-    assert compare.method_of("GP-EI", "astro", problem).direct_evaluations == 500
-    assert compare.method_of("Add-5/4", "astro", problem).direct_evaluations == 450
-    assert compare.method_of("Add-6/4", "faces", problem).direct_evaluations == 900
-    assert compare.method_of("REMBO", "astro", problem).dim == 9
-    assert compare.method_of("REMBO", "faces", problem).dim == 5
+    assert experiments.method_of("GP-UCB", "synthetic", problem).direct_evaluations is None  # min(5000, 100 D)
+    assert experiments.method_of("GP-EI", "astro", problem).direct_evaluations == 500
+    assert experiments.method_of("Add-5/4", "astro", problem).direct_evaluations == 450
+    assert experiments.method_of("Add-6/4", "faces", problem).direct_evaluations == 900
+    assert experiments.method_of("REMBO", "astro", problem).dim == 9
+    assert experiments.method_of("REMBO", "faces", problem).dim == 5
 
 
 def test_the_star_knows_the_groups():
     problem = sumbo.problems.additive(24, 11, 2, 0)
-    star = compare.method_of(compare.STAR, "synthetic", problem)
+    star = experiments.method_of(experiments.STAR, "synthetic", problem)
     assert set(star.groups) == {*problem.groups, problem.irrelevant}
 
 
@@ -245,7 +244,7 @@ def test_a_difference_counts_if_it_exceeds_its_error(mine, other, expected):
 
 
 def verdict(text, found):
-    (claim,) = (claim for claim in claims.EXPERIMENTS if claim.text == text)
+    (claim,) = (claim for claim in claims.CLAIMS if claim.text == text)
     return claim.check(found).verdict
 
 
@@ -263,9 +262,9 @@ def test_best_is_better_than_all_others_of_the_paper():
 
 @pytest.mark.parametrize(("experiment", "D", "text"), [("astro", 20, "Add-5/4"), ("faces", 22, "Add-6/4")])
 def test_the_real_experiments_are_judged_too(experiment, D, text):
-    regrets = {name: [5.0, 5.1] for name in compare.method_names(experiment, D)} | {text: [1.0, 1.2]}
+    regrets = {name: [5.0, 5.1] for name in experiments.method_names(D)} | {text: [1.0, 1.2]}
     found = results(regrets, experiment, experiment)
-    (claim,) = (c for c in claims.EXPERIMENTS if c.text.startswith(f"{experiment.capitalize()}: {text} does"))
+    (claim,) = (c for c in claims.CLAIMS if c.text.startswith(f"{experiment.capitalize()}: {text} does"))
     assert claim.check(found).verdict == claims.HELD
 
 
@@ -276,8 +275,8 @@ def test_each_pair_counts():
 
 
 def test_almost_all_is_three_quarters():
-    names = claims.adds("", 24)
-    check = claims.better("synthetic", "p", names, ["GP-UCB"], most=True)
+    names = claims.adds(24)
+    check = claims.better("p", names, ["GP-UCB"], most=True)
     worse = {name: [1.0, 1.1] for name in names} | {names[0]: [5.0, 5.1], "GP-UCB": [3.0, 3.1]}
     assert check(results(worse, problem="p")).verdict == claims.HELD
     assert check(results(worse | {names[1]: [5.0, 5.1]}, problem="p")).verdict == claims.NOT

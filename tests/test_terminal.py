@@ -68,8 +68,7 @@ def test_a_report_says_what_it_does_and_leaves_no_trace(tmp_path):
 def test_reproducing_has_a_bar_and_lines_that_stay(tmp_path):
     code = (
         "from sumbo.cli.reproducing import _Bar\n"
-        "from sumbo.paper.runs import Ended\n"
-        "from sumbo.paper.tasks import Task\n"
+        "from sumbo.paper.runs import Ended, Task\n"
         "with _Bar(3, 1) as bar:\n"
         "    bar.say('one of three runs is here')\n"
         "    bar.ended(Ended(Task('synthetic', 'additive-10-3-3', 'RAND', 0, 3), None, 'no luck'))\n"

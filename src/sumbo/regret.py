@@ -66,8 +66,13 @@ def cumulative_regret(values: npt.ArrayLike, optimum: float, *, direction: Direc
     """
     gaps = instantaneous_regret(values, optimum, direction=direction)
     failed = np.isnan(gaps)
+    if failed.size and failed.all():
+        raise SettingError(
+            f"expected at least one finite value, got {gaps.size} failed ones; "
+            "cumulative regret is undefined for such a run, leave it out"
+        )
     if failed.any():
-        gaps[failed] = _worst(gaps[~failed], total=gaps.size)
+        gaps[failed] = gaps[~failed].max()
     return np.cumsum(gaps)
 
 
@@ -106,7 +111,14 @@ def instantaneous_regret(values: npt.ArrayLike, optimum: float, *, direction: Di
     check_direction(direction)
     if not math.isfinite(optimum):
         raise SettingError(f"optimum must be a finite number, got {optimum!r}; give the known best value")
-    y = _history(values)
+    try:
+        y = np.array(values, dtype=np.float64)  # a copy: the caller's stays untouched
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"values must be a flat sequence of numbers: {error}") from error
+    if y.ndim != 1:
+        raise SettingError(
+            f"values must have shape (T,), got {y.shape}; pass one run at a time, in order of evaluation"
+        )
     y[~np.isfinite(y)] = np.nan
     return y - optimum if direction == "minimize" else optimum - y
 
@@ -119,25 +131,3 @@ def check_direction(direction: str) -> None:
     """
     if direction not in ("minimize", "maximize"):
         raise SettingError(f'direction must be "minimize" or "maximize", got {direction!r}')
-
-
-def _history(values: npt.ArrayLike) -> FloatArray:
-    """Copy the values into a fresh array, so that the caller's stays untouched."""
-    try:
-        y = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"values must be a flat sequence of numbers: {error}") from error
-    if y.ndim != 1:
-        raise SettingError(
-            f"values must have shape (T,), got {y.shape}; pass one run at a time, in order of evaluation"
-        )
-    return y
-
-
-def _worst(finite: FloatArray, *, total: int) -> float:
-    if finite.size == 0:
-        raise SettingError(
-            f"expected at least one finite value, got {total} failed ones; "
-            "cumulative regret is undefined for such a run, leave it out"
-        )
-    return float(finite.max())

