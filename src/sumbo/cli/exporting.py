@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sumbo.errors import MissingPackageError, SettingError
+from sumbo.executors.objectives import as_text
 from sumbo.study.files.cells import plain, written
-from sumbo.study.files.programs import as_text
 from sumbo.study.files.sheets import TRIAL
 from sumbo.study.files.toml import StudyFile
 

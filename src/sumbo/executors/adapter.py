@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sumbo.executors.results import EvaluationResult, described, evaluate, too_long
+from sumbo.executors import EvaluationResult, described, evaluate, too_long
 
 
 class ExecutorGoneError(Exception):
@@ -44,12 +44,6 @@ class ExecutorAdapter:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> "ExecutorAdapter":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
         """Evaluate at this argument as soon as there is a place."""
         job = _Job(argument, Future())
@@ -65,24 +59,24 @@ class ExecutorAdapter:
         while True:
             try:
                 news = self._news.get(timeout=self._patience())
+                if news is None:
+                    break
+                if isinstance(news, _Job):
+                    self._waiting.append(news)
+                else:
+                    self._end(news)
             except queue.Empty:
                 self._give_up()
-                continue
-            if news is None:
-                for future in self._running:
-                    future.cancel()
-                return
-            if isinstance(news, _Job):
-                self._waiting.append(news)
-            else:
-                self._end(news)
             while self._waiting and len(self._running) < self._workers:
                 self._begin(self._waiting.popleft())
+        for future in self._running:
+            future.cancel()
 
     def _begin(self, job: _Job) -> None:
         if not job.answer.set_running_or_notify_cancel():
             return
-        if _is_closed(self._executor):
+        # Dask's takes work after it gave up its scheduler, and never answers: that would be waited for without end.
+        if getattr(getattr(self._executor, "_client", None), "status", None) in ("closing", "closed"):
             job.answer.set_exception(ExecutorGoneError("the connection to Dask's scheduler is closed"))
             return
         try:
@@ -120,10 +114,3 @@ class ExecutorAdapter:
             job, began = self._running.pop(future)
             future.cancel()
             job.answer.set_result(EvaluationResult(reason=too_long(self._timeout), seconds=now - began))
-        while self._waiting and len(self._running) < self._workers:
-            self._begin(self._waiting.popleft())
-
-
-def _is_closed(executor: Executor) -> bool:
-    """Dask's takes work after it gave up its scheduler, and never answers: that would be waited for without end."""
-    return getattr(getattr(executor, "_client", None), "status", None) in ("closing", "closed")

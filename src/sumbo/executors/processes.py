@@ -25,8 +25,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 from sumbo.errors import SettingError
-from sumbo.executors import offspring, worker
-from sumbo.executors.results import EvaluationResult, described, too_long
+from sumbo.executors import EvaluationResult, described, too_long, worker
 
 _FAREWELL = 2.0  # seconds in which a worker can end what it started before it is killed
 _SPARE_FILES = 64  # for all but the workers' pipes, of which each worker has two
@@ -63,7 +62,7 @@ def portable(f: Callable[[Any], Any]) -> bytes:
 
 
 class Processes:
-    """So many of them at most, for one function. Use as a context manager: neither they nor what they started is left.
+    """So many of them at most, for one function. Once closed, neither they nor what they started is left.
 
     Args:
         f: the function of one argument, as `portable` made it.
@@ -84,12 +83,6 @@ class Processes:
         self._lock = threading.Lock()
         self._idle = threading.Semaphore(0)
         self._closed = False
-
-    def __enter__(self) -> "Processes":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
         """Call the function with this argument in the next worker that is free.
@@ -246,8 +239,8 @@ class _Worker:
         self.bury()
         self._mark = secrets.token_hex(8)
         # Workers fill the machine, so each keeps to one thread.
-        marks = f"{os.environ.get(offspring.MARK, '')} {self._mark}".strip()
-        environment = os.environ | {"SUMBO_THREADS": "1", offspring.MARK: marks}
+        marks = f"{os.environ.get(worker.MARK, '')} {self._mark}".strip()
+        environment = os.environ | {"SUMBO_THREADS": "1", worker.MARK: marks}
         with _inheritable(self._prints) as prints:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, json.dumps([sys.path, prints, self._mark])],
@@ -284,7 +277,7 @@ class _Worker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        offspring.end(process.pid, self._mark)
+        worker.end_marked(process.pid, self._mark)
         self._process = None
 
     def kill(self) -> None:
@@ -292,7 +285,7 @@ class _Worker:
         process = self._process
         if process is not None:
             process.kill()
-            offspring.kill(process.pid, self._mark)
+            worker.kill_marked(process.pid, self._mark)
 
 
 @contextlib.contextmanager

@@ -12,24 +12,32 @@ seed and the method are all it depends on.
 | pending | (p, D) | points asked that have not ended                               |
 """
 
+import copy
 import hashlib
 import json
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from sumbo._typing import Array
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.space import Space
+from sumbo.space.parameters import show
 
 State = Literal["running", "open", "waiting", "done", "failed", "cancelled"]
 FINISHED, ENDED = ("done", "failed"), ("done", "failed", "cancelled")
 _UNCOUNTED = ("open", "cancelled")  # no budget pays for these
+# What a ledger as JSON keeps of a record, beside the params.
+_KEPT = (
+    *("state", "value", "reason", "detail", "asked", "seen", "told", "budget", "metadata", "method_state", "earlier"),
+    *("seconds", "suggest_seconds", "started", "ended"),
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,17 +67,17 @@ class Record:
     text: str
     unit: Array | None
     asked: int
-    seen: int | None = None
     signature: str | None = None
-    budget: int | None = None
     metadata: Any = None
     method_state: dict[str, Any] | None = None
+    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
+    seen: int | None = None
+    budget: int | None = None
     state: State = "running"
     told: int | None = None
     value: float | None = None
     reason: str | None = None
     detail: str | None = None
-    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
     lease: int | None = None
     lost: int = 0
     suggest_seconds: float | None = None
@@ -287,6 +295,38 @@ class Ledger:
             fresh = told(record, replace(result, seconds=seconds), sequence)
             self.put(replace(fresh, told=record.told, ended=record.ended, earlier=(*record.earlier, before)), sequence)
 
+    # --- as JSON ---
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """All trials, as `restore` takes them."""
+        return [{"params": r.params} | {key: copy.deepcopy(getattr(r, key)) for key in _KEPT} for r in self.records]
+
+    def restore(self, entries: Sequence[dict[str, Any]], signature: str) -> None:
+        """Take in what `to_list` gave, in an empty ledger; suggestions have this signature.
+
+        Raises:
+            ValueError and the like: they contradict themselves.
+        """
+        records = [self._restored(number, entry, signature) for number, entry in enumerate(entries)]
+        last, taken = 0, set[int]()
+        for record in records:
+            events = {record.asked} if record.told is None else {record.asked, record.told}
+            if record.asked <= last or record.asked > max(events) or taken & events:
+                raise ValueError(f"trial {record.number}: the order of asks and tells makes no sense")
+            last = record.asked
+            taken |= events
+        self._apply(records)
+        self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
+
+    def _restored(self, number: int, entry: dict[str, Any], signature: str) -> Record:
+        x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
+        kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
+        signature = signature[:8] if kept["seen"] is None else signature
+        text = json.dumps(self.space.from_array(x))
+        record = Record(number, text, self.space.encode(x), signature=signature, **kept)
+        check_record(record, ("running", *ENDED))
+        return record if record.value is None else replace(record, value=float(record.value))
+
     # --- sharing: a ledger in memory is one process's ---
 
     def claim(self, limit: int | None) -> Record | None:
@@ -335,6 +375,27 @@ class Ledger:
             self._told.extend(sorted(ended, key=_when_told))
         for record in corrected:
             self._told.correct(record)
+
+
+def check_record(record: Record, states: Sequence[str] = get_args(State)) -> None:
+    """Raise a ValueError if a record could be read but cannot be as it is."""
+    state, value, problem = record.state, record.value, ""
+    is_number = type(value) in (int, float) and abs(value or 0) <= sys.float_info.max
+    if state not in states or (state == "done") != is_number or (value is not None and not is_number):
+        problem = f"state {show(state)} does not go with value {show(value)}"
+    elif record.asked is None or (record.told is None) == (state in ENDED):
+        problem = f"state {show(state)} does not go with its place in the order"
+    elif record.method_state is not None and not isinstance(record.method_state, dict):
+        problem = "method_state must be an object or null"
+    for key in ("asked", "seen", "told"):
+        at = getattr(record, key)
+        if not problem and at is not None and (type(at) is not int or at < 0):
+            problem = f"{key} must be a whole number; got {show(at)}"
+    for seconds in (record.started, record.seconds):
+        if not problem and not isinstance(seconds, float | int | None):
+            problem = f"expected times in seconds, got {show(seconds)}"
+    if problem:
+        raise ValueError(f"trial {record.number}: {problem}")
 
 
 def told(record: Record, result: EvaluationResult, sequence: int) -> Record:

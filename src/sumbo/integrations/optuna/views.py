@@ -18,7 +18,7 @@ from sumbo.integrations.optuna.translation import Translation, common_distributi
 from sumbo.methods import resolve
 from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer
-from sumbo.study.stored import check_url
+from sumbo.study.storage import check_url
 
 
 def from_optuna(

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sumbo.errors import SheetError
+from sumbo.executors.objectives import as_text
 from sumbo.space.parameters import Choice
-from sumbo.study.files.programs import as_text
 
 # What begins a formula, in wide letters too; blanks, which may be lost with the cell; and the apostrophe itself.
 _MARKED = re.compile("[\\s=+\\-@'\uff1d\uff0b\uff0d\uff20]|$")

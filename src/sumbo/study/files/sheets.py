@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sumbo.errors import SheetError, SpaceError
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.space import Space
 from sumbo.space.parameters import Categorical, Float, Int, Parameter, listed, show
 from sumbo.study.files.cells import by_form, choice_of, forms, number_of, plain, written

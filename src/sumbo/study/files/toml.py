@@ -4,18 +4,20 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sumbo._redaction import may_hold_secret, safe, shown
-from sumbo.errors import SpaceError, StudyFileError
+from sumbo.errors import SpaceError, StudyFileError, SumboError
+from sumbo.executors.objectives import Function, Objective, Program, placeholders
 from sumbo.regret import Direction
 from sumbo.space import Space
 from sumbo.space.parameters import Categorical, Choice, Float, Int, Parameter, closest, listed, show
 from sumbo.study.files.cells import alike, plain
-from sumbo.study.files.objectives import Function, Objective, Program
-from sumbo.study.files.programs import placeholders
+
+if TYPE_CHECKING:
+    from sumbo.methods import Method
 
 GOALS = ("minimize", "maximize")
 KNOWLEDGE = ("together", "apart", "groups", "max_group_size")
@@ -102,6 +104,30 @@ def urls_of(path: str | Path) -> list[str]:
         return list(_urls(tomllib.loads(Path(path).read_text(encoding="utf-8"))))
     except (OSError, ValueError, RecursionError):
         return []
+
+
+def method_of(study: StudyFile) -> "Method":
+    """The method with its settings.
+
+    Raises:
+        StudyFileError: no such method, no such setting, or one that makes no sense.
+    """
+    from sumbo.methods import method_class  # compiled code: only those who ask need it
+
+    try:
+        kind = method_class(study.method)
+        known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # methods are dataclasses
+        for key in study.settings:
+            if key not in known:
+                advice = _advice(key, known, f"it has {', '.join(known) or 'none'}")
+                raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {key!r}; {advice}")
+        method = kind(**study.settings)
+        method.check(study.space)
+    except StudyFileError:
+        raise
+    except (SumboError, TypeError, ValueError) as error:
+        raise StudyFileError(f"{study.path}: method: {error}") from None
+    return method
 
 
 class _Table:
