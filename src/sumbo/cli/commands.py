@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
+    from sumbo.cli.looking import best_text, record
     from sumbo.study import stored_run
     from sumbo.study.files.toml import method_of
     from sumbo.study.runner import Progress
@@ -51,12 +53,11 @@ def run(options: argparse.Namespace) -> int:
         failed = sorted((t for t in store.records if t.state == "failed"), key=lambda trial: trial.told or 0)
         code = 130 if not ended else 3 if failed and store.best() is None else 0
         if code == 3:
-            last = _record(store, failed[-1])["reason"]
+            last = record(study, failed[-1])["reason"]
             said = f"none of {len(failed)} evaluations succeeded; the last failed: {last}"
             sys.stderr.write(f"sumbo: {said}\n")
             data |= {"error": said, "exit_code": code}
-        _answer(options, data, lambda: _print_best(store))
-    return code
+        return _answer(options, data, best_text(store), code=code)
 
 
 def _shown_by(bar: "Progress", store: "StoredStudy") -> "Callable[[Record, EvaluationResult], None]":
@@ -106,8 +107,7 @@ def ask(options: argparse.Namespace) -> int:
     message = f"{len(rows)} experiments in {options.csv}; fill in the column {study.value_column!r}, then: "
     message += f"sumbo tell {options.study} {options.csv}\n"
     answer = {"trials": asked, "csv": options.csv}
-    _answer(options, answer, lambda: sys.stdout.write(message) if options.csv else _write_out(text))
-    return 0
+    return _answer(options, answer, lambda: sys.stdout.write(message) if options.csv else _write_out(text))
 
 
 def tell(options: argparse.Namespace) -> int:
@@ -132,8 +132,7 @@ def tell(options: argparse.Namespace) -> int:
         data = asdict(told) | {"notes": notes, "counts": _counts_now(store)}
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
-    _answer(options, data, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, data, text)
 
 
 def cancel(options: argparse.Namespace) -> int:
@@ -144,33 +143,33 @@ def cancel(options: argparse.Namespace) -> int:
         by_hand.cancel(store, list(dict.fromkeys(options.trials)))
         data = {"cancelled": options.trials, "counts": _counts_now(store)}
     text = f"cancelled: {', '.join(map(str, options.trials))}\n"
-    _answer(options, data, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, data, text)
 
 
 def best(options: argparse.Namespace) -> int:
     """Show the best trial."""
+    from sumbo.cli.looking import best_text
+
     with _opened(_load(options)) as store:
-        _answer(options, _summary(store), lambda: _print_best(store))
-    return 0 if store.best() is not None else 1
+        return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
 
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.looking import learned, show_overview
+    from sumbo.cli.looking import learned, record, show_overview
 
     with _opened(_load(options)) as store:
-        data = _summary(store) | {"trials": [_record(store, trial) for trial in store.records[-options.n :]]}
+        data = _summary(store) | {"trials": [record(store.file, trial) for trial in store.records[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
             data["learned"] = found.as_dict()
-        _answer(options, data, lambda: show_overview(store, options.n, found))
-    return 0
+        return _answer(options, data, lambda: show_overview(store, options.n, found))
 
 
 def export(options: argparse.Namespace) -> int:
     """Write all trials."""
     from sumbo.cli.exporting import as_csv, format_of
+    from sumbo.cli.looking import record
 
     study = _load(options)
     target = Path(options.optuna or options.out) if options.optuna or options.out else None
@@ -184,14 +183,12 @@ def export(options: argparse.Namespace) -> int:
     _check_target(target)
     contents = None if target is None else as_optuna if options.optuna else format_of(target)
     with _opened(study) as store:
-        records = [_record(store, trial) for trial in store.records]
+        records = [record(study, trial) for trial in store.records]
     if target is None or contents is None:
-        _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
-        return 0
+        return _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
     _write(target, contents(study, records))
     text = f"{len(records)} trials in {target}\n"
-    _answer(options, {"trials": len(records), "out": str(target)}, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, {"trials": len(records), "out": str(target)}, text)
 
 
 def report(options: argparse.Namespace) -> int:
@@ -199,8 +196,7 @@ def report(options: argparse.Namespace) -> int:
     from sumbo.cli import reporting
 
     made = reporting.report(options)
-    _answer(options, made, lambda: sys.stdout.write(f"{made['trials']} trials in {made['out']}\n"))
-    return 0
+    return _answer(options, made, f"{made['trials']} trials in {made['out']}\n")
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -214,8 +210,7 @@ def replay(options: argparse.Namespace) -> int:
     """Make the suggestions of a study again."""
     with _opened(_load(options)) as store:
         found = store.replay()
-    _answer(options, asdict(found) | {"exact": found.exact}, lambda: sys.stdout.write(f"{found}\n"))
-    return 0 if found.exact else 1
+    return _answer(options, asdict(found) | {"exact": found.exact}, f"{found}\n", code=0 if found.exact else 1)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -229,8 +224,7 @@ def demo(options: argparse.Namespace) -> int:
     outcome = demonstration.run(options.seed, options.budget)
     groups = [list(group) for group in outcome.learned.groups]
     data = {"best": outcome.best, "at_random": outcome.at_random, "optimum": outcome.problem.optimum, "groups": groups}
-    _answer(options, data, lambda: console.print(demonstration.summary(outcome)))
-    return 0
+    return _answer(options, data, lambda: console.print(demonstration.summary(outcome)))
 
 
 def completion(options: argparse.Namespace) -> int:
@@ -238,8 +232,7 @@ def completion(options: argparse.Namespace) -> int:
     from sumbo.cli.completion import script
 
     text = script(options.shell, make_parser())
-    _answer(options, {"shell": options.shell, "script": text}, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, {"shell": options.shell, "script": text}, text)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -274,11 +267,17 @@ def _counts_now(store: "StoredStudy") -> dict[str, int]:
 # --- answers -----------------------------------------------------------------------------------------------
 
 
-def _answer(options: argparse.Namespace, data: dict[str, Any], write: Callable[[], object]) -> None:
+def _answer(
+    options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], *, code: int = 0
+) -> int:
+    """Print one JSON object, or what is for people; returns the exit code."""
     if options.json:
         sys.stdout.write(json.dumps(data) + "\n")
+    elif isinstance(write, str):
+        sys.stdout.write(write)
     else:
         write()
+    return code
 
 
 def _write_out(text: str) -> None:
@@ -292,28 +291,16 @@ def _write_out(text: str) -> None:
         sys.stdout.write(text)
 
 
-def _record(store: "StoredStudy", trial: "Record") -> dict[str, Any]:
-    from sumbo.cli.looking import record
-
-    return record(store.file, trial)
-
-
 def _summary(store: "StoredStudy") -> dict[str, Any]:
-    found = store.best()
+    best = store.best()
     return {
         "study": store.file.name,
         "goal": store.file.goal,
-        "trial": None if found is None else found.number,
-        "value": None if found is None else found.value,
-        "params": None if found is None else found.params,
+        "trial": best and best.number,
+        "value": best and best.value,
+        "params": best and best.params,
         "counts": asdict(store.counts()),
     }
-
-
-def _print_best(store: "StoredStudy") -> None:
-    from sumbo.cli.looking import best_text
-
-    sys.stdout.write(best_text(store))
 
 
 # --- arguments ---------------------------------------------------------------------------------------------
@@ -334,13 +321,13 @@ def _check_tell(options: argparse.Namespace) -> None:
 
 
 def _value(text: str) -> Any:
-    from sumbo.executors import result_of
+    from sumbo.executors import EvaluationResult
     from sumbo.study.files.cells import number_of
 
-    result = result_of(number_of("value", text))
-    if result.value is None:
+    number = number_of("value", text)
+    if not math.isfinite(number):
         raise SheetError(f"value: expected a finite number, got {text!r}; use --failed if there is none")
-    return result
+    return EvaluationResult(number)
 
 
 def _check_target(path: Path | None) -> None:

@@ -98,11 +98,7 @@ _REST = ("state", "reason", "started", "seconds")
 
 
 def format_of(path: Path) -> Callable[[StudyFile, Records], bytes]:
-    """What makes the contents of such a file.
-
-    Raises:
-        SettingError: its ending is not known.
-    """
+    """What makes the contents of such a file; a SettingError if its ending is not known."""
     ending = path.suffix.lower()
     if not ending and path.exists() and not path.is_file():  # a pipe or a device has no ending
         ending = ".csv"

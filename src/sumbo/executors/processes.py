@@ -41,11 +41,7 @@ STDOUT, STDERR = 1, 2
 
 
 def portable(f: Callable[[Any], Any]) -> bytes:
-    """The function as bytes that another process can read; lambdas, closures and functions of notebooks too.
-
-    Raises:
-        SettingError: it holds something that cannot leave this process.
-    """
+    """The function as bytes that another process can read; lambdas, closures and functions of notebooks too."""
     import cloudpickle  # not needed before there are workers
 
     script = sys.modules.get("__mp_main__")  # what `__main__` is evaluate where multiprocessing started this process
@@ -69,9 +65,6 @@ class Processes:
         workers: how many.
         timeout: seconds that one call may take; None for no limit. A worker that takes longer is killed and replaced.
         prints: where what the function prints is to go: STDOUT or STDERR of this process.
-
-    Raises:
-        SettingError: so many need more open files than this process may have.
     """
 
     def __init__(self, f: bytes, workers: int, timeout: float | None, *, prints: int = STDOUT) -> None:
@@ -85,11 +78,7 @@ class Processes:
         self._closed = False
 
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
-        """Call the function with this argument in the next worker that is free.
-
-        Raises:
-            SettingError: the system allows no worker at all.
-        """
+        """Call the function with this argument in the next worker that is free."""
         future: Future[EvaluationResult] = Future()
         self._waiting.put((future, pickle.dumps(argument)))
         if not self._idle.acquire(blocking=False) and len(self._workers) < self._most:

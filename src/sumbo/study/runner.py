@@ -158,14 +158,9 @@ class Runner:
 
 
 def check_first(results: list[tuple[str, str | None]], params: dict[str, Any], last: EvaluationResult) -> None:
-    """Tell a bug of the objective, which fails alike everywhere, from a hard problem: different errors, and NaN.
+    """Raise an ObjectiveError for a bug of the objective, which fails alike everywhere.
 
-    Args:
-        results: kind and reason of the first evaluations, as far as this process knows without a success.
-        params, last: of the last of them.
-
-    Raises:
-        ObjectiveError: they failed alike; says how and where.
+    A hard problem has different errors, or NaN. Results are given by kind and reason; `last` came with these params.
     """
     reasons = {reason for _, reason in results}
     kinds = {kind or reason for kind, reason in results}

@@ -62,11 +62,7 @@ class StoredStudy:
 
     @classmethod
     def open(cls, file: StudyFile, *, create: bool) -> "StoredStudy":
-        """The study as stored, begun if `create` says so.
-
-        Raises:
-            StoreError: there is none, it cannot be reached, or it does not fit the file.
-        """
+        """The study as stored, begun if `create` says so; a StoreError if there is none, or if it does not fit."""
         place, space = f"storage {shown(file.storage)}", json.dumps(file.space.to_dict())
         with storage_errors(file), storage.reading(place, file.storage):
             engine = storage.open_engine(file.storage, create=create)
@@ -88,11 +84,7 @@ class StoredStudy:
 
     @cached_property
     def optimizer(self) -> "Optimizer":
-        """Who suggests this study's points. Imports compiled code: only those who ask need it.
-
-        Raises:
-            StudyFileError: the file names no such method, or settings that make no sense.
-        """
+        """Who suggests this study's points. Imports compiled code: only those who ask need it."""
         from sumbo.study.optimizer import Optimizer
 
         return Optimizer._on(self.ledger, method_of(self.file), self.file.goal, self.seed, self.file.budget)
@@ -106,11 +98,7 @@ class StoredStudy:
         return record
 
     def replay(self) -> "Replay":
-        """Make every suggestion again that has a record.
-
-        Raises:
-            StoreError: there is none; the message says why.
-        """
+        """Make every suggestion again that has a record; a StoreError if there is none."""
         from sumbo.study.replay import replay
 
         self.ledger.read_all_states()
@@ -152,11 +140,7 @@ def storage_errors(file: StudyFile) -> Iterator[None]:
 
 
 def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:
-    """Notes on what changed and goes on. `stored` is the space as it was kept.
-
-    Raises:
-        StoreError: what is stored does not fit the file; the message says what to do.
-    """
+    """Notes on what changed and goes on; a StoreError if what is stored, `stored` being its space, does not fit."""
     if goal != study.goal:
         raise _unfit(study, f"goal is {study.goal!r}, and the stored study is to {goal}")
     try:

@@ -59,7 +59,7 @@ def run(
     ended: Callable[[Record, EvaluationResult], None],
     say: Callable[[str], None],
 ) -> bool:
-    """Evaluate until so many trials of the study are finished.
+    """Evaluate until so many trials of the study are finished; False if that was interrupted.
 
     Args:
         study: the study.
@@ -67,14 +67,6 @@ def run(
         workers: evaluations at a time; None for one, or as many as the study's executor has.
         ended: told of each trial that ended.
         say: told of what else happens.
-
-    Returns:
-        Whether it came to its end; False if it was interrupted.
-
-    Raises:
-        ObjectiveError: the first ten evaluations all failed alike.
-        SettingError, StudyFileError: there is nothing to evaluate, or a program that is not there.
-        StoreError: the study's executor takes no more work.
     """
     file, opt = study.file, study.optimizer
     objective, stopping = checked_objective(file), _Stopping()
@@ -114,16 +106,7 @@ def run(
 def evaluator_of(
     file: StudyFile, objective: Objective, workers: int | None
 ) -> tuple[Evaluator, int, Callable[[], None]]:
-    """Where to evaluate, how many at a time, and what to call when all is over.
-
-    Args:
-        file: says which executor.
-        objective: what is evaluated.
-        workers: evaluations at a time; None for one, or as many as a cluster has threads.
-
-    Raises:
-        MissingPackageError, StudyFileError: the cluster cannot be used; the message says why.
-    """
+    """Where to evaluate, how many at a time, and what to call when all is over."""
     timeout = file.timeout
     if timeout is not None and not isinstance(objective, Function):
         timeout += _EXTRA
@@ -163,11 +146,7 @@ def _client(file: StudyFile) -> Any:
 
 
 def checked_objective(study: StudyFile) -> Objective:
-    """What is to be evaluated.
-
-    Raises:
-        SettingError, StudyFileError: there is nothing, or a program that is not there.
-    """
+    """What is to be evaluated; an error if there is nothing, or a program that is not there."""
     if study.objective is None:
         raise SettingError(
             f'{study.path}: sumbo run needs objective = "module:function" or command = [...]; '

@@ -26,11 +26,7 @@ class Told:
 
 
 def tell_sheet(study: StoredStudy, sheet: Sheet, path: str | Path, *, replace: bool) -> Told:
-    """Record a table of results.
-
-    Raises:
-        SheetError: rows do not fit the study; all are listed, and nothing was recorded.
-    """
+    """Record a table of results. If rows do not fit the study, a SheetError lists all, and nothing is recorded."""
     own = [record for record in study.records if record.state in FINISHED and record.seen is None]
     known = Counter(_key(record.params, record.value) for record in own)
     problems: list[str] = []
@@ -45,21 +41,13 @@ def tell_sheet(study: StoredStudy, sheet: Sheet, path: str | Path, *, replace: b
 
 
 def tell_one(study: StoredStudy, number: int, result: EvaluationResult, *, replace: bool) -> Told:
-    """Record one result.
-
-    Raises:
-        TellError: there is no such trial, or it is not to be told.
-    """
+    """Record one result; a TellError if there is no such trial, or if it is not to be told."""
     row = Row(0, number, {}, result)
     return _recorded(study, [(row, _action(study, row, Counter(), replace))])
 
 
 def cancel(study: StoredStudy, numbers: list[int]) -> None:
-    """Take trials back that will not be evaluated, all of them or none.
-
-    Raises:
-        TellError: there is no such trial, or it has ended, or is being evaluated by a process that lives.
-    """
+    """Take trials back that will not be evaluated, all of them or none: not what has ended, or what a process runs."""
     for number in numbers:
         _check_unended(study, _known(study, number))
     for number in numbers:

@@ -78,11 +78,7 @@ class StudyFile:
 
 
 def load(path: str | Path) -> StudyFile:
-    """Read and check a study file.
-
-    Raises:
-        StudyFileError: it cannot be read, or a key is unknown, missing or wrong; the message names file and key.
-    """
+    """Read and check a study file; a StudyFileError names the file and the key that is unknown, missing or wrong."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -107,11 +103,7 @@ def urls_of(path: str | Path) -> list[str]:
 
 
 def method_of(study: StudyFile) -> "Method":
-    """The method with its settings.
-
-    Raises:
-        StudyFileError: no such method, no such setting, or one that makes no sense.
-    """
+    """The method with its settings; a StudyFileError if there is no such method, or a setting makes no sense."""
     from sumbo.methods import method_class  # compiled code: only those who ask need it
 
     try:

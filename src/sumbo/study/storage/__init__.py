@@ -96,11 +96,7 @@ def check_url(url: str) -> None:
 
 
 def open_engine(url: str, *, create: bool = True) -> Engine:
-    """The database, with our tables in it; `create` says whether there may be none yet.
-
-    Raises:
-        StoreError: it cannot be there, or its driver is missing.
-    """
+    """The database, with our tables in it; `create` says whether there may be none yet."""
     check_url(url)
     if url.startswith("sqlite"):
         file = Path(url.removeprefix("sqlite:///"))
