@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -72,14 +72,12 @@ class Trial:
     suggest_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    """A suggestion that is not in the ledger yet."""
+class _Proposal(NamedTuple):
+    """A suggestion that is not in the ledger yet, and the last event that it knew of."""
 
+    query: SuggestContext
     suggestion: Suggestion
-    history: History
-    rng: np.random.Generator
-    seconds: float
+    seen: int
 
 
 class Optimizer:
@@ -178,7 +176,7 @@ class Optimizer:
             with self._ledger.writing() as sequence:
                 if limit is not None and self._ledger.counted >= limit:
                     return None
-                known = proposal is not None and proposal.history.number == len(self._ledger.records)
+                known = proposal is not None and proposal.query.number == len(self._ledger.records)
                 if not known and self._last_seconds < _QUICK:
                     proposal, known = self._proposed(deadline), True
                 if proposal is not None and (known or attempt == _TRIES - 1):
@@ -195,7 +193,7 @@ class Optimizer:
         else:
             answer = self._suggest(query)
         self._last_seconds = time.monotonic() - began
-        return _Proposal(answer, history, query.rng, self._last_seconds)
+        return _Proposal(query, answer, history.sequence)
 
     def _suggest(self, query: SuggestContext) -> Suggestion:
         with one_thread(), self._edits_explained():
@@ -204,23 +202,23 @@ class Optimizer:
         return answer
 
     def _put(self, proposal: _Proposal, sequence: int, state: State, lease: int | None) -> Record:
-        answer, history = proposal.suggestion, proposal.history
+        query, answer, seen = proposal
         with self._edits_explained():
-            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, proposal.rng)
+            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, query.rng)
         _interrupts.poll()  # the last moment at which nothing has changed
         record = Record(
             len(self._ledger.records),
             json.dumps(params),
             unit,
             sequence,
-            seen=history.sequence,
+            seen=seen,
             signature=self._signature,
             budget=self.budget,
             metadata=answer.note,
-            method_state=None if answer.state == history.state else answer.state,
+            method_state=None if answer.state == query.state else answer.state,
             state=state,
             lease=lease,
-            suggest_seconds=proposal.seconds,
+            suggest_seconds=self._last_seconds,
             started=time.time(),
         )
         self._ledger.put(record, sequence)
@@ -264,12 +262,7 @@ class Optimizer:
         self._asked_at.pop(number, None)
 
     def observe(
-        self,
-        params: Mapping[str, Any] | Any,
-        value: float | None = None,
-        *,
-        failed: bool = False,
-        reason: str | None = None,
+        self, params: Any, value: float | None = None, *, failed: bool = False, reason: str | None = None
     ) -> Trial:
         """Record a point of one's own: params by name, or an array in the space's order.
 
@@ -452,7 +445,7 @@ class Optimizer:
             StateError: the data are of another version, incomplete or contradict themselves; the message says where.
         """
         version = data.get("sumbo") if isinstance(data, Mapping) else None
-        if version != FORMAT or isinstance(version, bool):
+        if version != FORMAT:
             raise StateError(
                 f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r:.80}. Give what "
                 "to_dict returned; a state of another format needs the sumbo that made it"

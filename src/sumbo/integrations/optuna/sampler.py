@@ -123,10 +123,10 @@ class SumboSampler(BaseSampler):
         ledger.read(trials, attributes.refresh(), trial.number)
         proposal = optimizer._proposed(Deadline())
         answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
-        unit = _claimed(ledger, attributes, answer.point, proposal.rng, fixed)
+        unit = _claimed(ledger, attributes, answer.point, proposal.query.rng, fixed)
         if answer.note is not None and not fixed:  # else it is not the point that the note is about
             ledger.keep_note(attributes, unit, answer.note)
-        if answer.state != proposal.history.state:
+        if answer.state != proposal.query.state:
             ledger.keep_state(attributes, answer.state)
         return translation.params(unit)
 
