@@ -60,20 +60,21 @@ def run(options: argparse.Namespace) -> int:
         return _answer(options, data, best_text(store), code=code)
 
 
-def _shown_by(bar: "Progress", store: "StoredStudy") -> "Callable[[Record, EvaluationResult], None]":
+def _shown_by(bar: "Progress", store: "StoredStudy") -> "Callable[[Record, EvaluationResult], bool]":
     """What shows a result: the bar on a terminal; in a log, a line for each trial."""
 
-    def show(record: "Record", result: "EvaluationResult") -> None:
+    def show(record: "Record", result: "EvaluationResult") -> bool:
         best, failed = store.best(), result.value is None
         what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
         text = f"trial {record.number}{'' if failed else ':'} {what}"
-        if not bar.on_terminal:
+        if bar.on_terminal:
+            if failed:
+                bar.say(text)
+            bar.update(best, failed=failed)
+        else:
             least = "-" if best is None else f"{best.value:.6g}"
             bar.say(f"{text} (best {least}, {store.counts().finished}/{bar.budget})")
-            return
-        if failed:
-            bar.say(text)
-        bar.update(None if best is None else best.value, failed=failed)
+        return False  # it goes on
 
     return show
 

@@ -25,22 +25,14 @@ NO_VALUE = "value was"  # how the reason begins where the objective answered, bu
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What came of an evaluation.
+    """What came of an evaluation."""
 
-    Attributes:
-        value: a finite number; None where there is a reason.
-        reason: why there is no value, in words.
-        kind: what failures of one cause have in common, where their reasons differ, say by the parameters.
-        detail: the end of the traceback, or of what a program said.
-        seconds: how long it took, as seen by the process that waited for it.
-        error: the exception itself, with its traceback; in this process only, as not everything can be sent.
-    """
-
-    value: float | None = None
-    reason: str | None = None
-    kind: str = ""
-    detail: str = ""
-    seconds: float | None = None
+    value: float | None = None  # a finite number; None where there is a reason
+    reason: str | None = None  # why there is no value, in words
+    kind: str = ""  # what failures of one cause have in common, where their reasons differ, say by the parameters
+    detail: str = ""  # the end of the traceback, or of what a program said
+    seconds: float | None = None  # how long it took, as seen by the process that waited for it
+    # The exception itself, with its traceback; in this process only, as not everything can be sent.
     error: BaseException | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -113,9 +105,9 @@ def _float(number: Any) -> float:
 
 def _is_masked(value: Any) -> bool:
     numpy = sys.modules.get("numpy")  # where it was never imported, nothing is of its types
-    return (
-        numpy is not None and isinstance(value, numpy.ma.MaskedArray) and value.size == 1 and numpy.ma.is_masked(value)
-    )
+    if numpy is None or not isinstance(value, numpy.ma.MaskedArray):
+        return False
+    return value.size == 1 and bool(numpy.ma.is_masked(value))
 
 
 def _element(value: Any) -> Any:

@@ -30,35 +30,22 @@ _MAX_OUTPUT = 2**24
 
 @dataclass(frozen=True)
 class Function:
-    """A Python function of a dict of parameters.
-
-    Attributes:
-        module, name: where it is found.
-        folder: added to the module search path, and the working directory.
-    """
+    """A Python function of a dict of parameters."""
 
     module: str
     name: str
-    folder: str
+    folder: str  # added to the module search path, and the working directory
 
 
 @dataclass(frozen=True)
 class Program:
-    """Any program.
+    """Any program."""
 
-    Attributes:
-        command: its arguments, with {name} for a parameter's value.
-        parameters: "arguments", "environment", or "stdin" (as JSON).
-        value: "last-line" of its output, or "json:KEY".
-        folder: the working directory.
-        timeout: seconds after which it is killed with all its children; None for never.
-    """
-
-    command: tuple[str, ...]
-    parameters: str
-    value: str
-    folder: str
-    timeout: float | None
+    command: tuple[str, ...]  # its arguments, with {name} for a parameter's value
+    parameters: str  # "arguments", "environment", or "stdin" (as JSON)
+    value: str  # "last-line" of its output, or "json:KEY"
+    folder: str  # the working directory
+    timeout: float | None  # seconds after which it is killed with all its children; None for never
 
 
 Objective = Function | Program

@@ -30,6 +30,7 @@ from sumbo.executors import EvaluationResult
 from sumbo.space import Space
 from sumbo.space.parameters import show
 
+# Running: by a program; open: by a person; waiting: for whoever comes.
 State = Literal["running", "open", "waiting", "done", "failed", "cancelled"]
 FINISHED, ENDED = ("done", "failed"), ("done", "failed", "cancelled")
 _UNCOUNTED = ("open", "cancelled")  # no budget pays for these
@@ -42,47 +43,30 @@ _KEPT = (
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One trial in the ledger. Never changed in place: `replace` makes the next version.
+    """One trial in the ledger. Never changed in place: `replace` makes the next version."""
 
-    Attributes:
-        number: 0, 1, 2, ... in the order of asking.
-        text: the params as JSON.
-        unit: the point in the unit cube; None if it is not in the present space.
-        asked: sequence number of the ask.
-        seen: the last sequence number that its suggestion knew of; None for a point of the user's own.
-        signature: names the space, and the method of a suggestion: what a method left behind is for its like alone.
-        budget: how many evaluations there were to be, as the suggestion knew.
-        metadata: what the method wrote beside its suggestion.
-        method_state: the state that the suggestion left, where it changed it.
-        state: running (by a program), open (by a person), waiting (for whoever comes), done, failed or cancelled.
-        told: sequence number of the tell or the cancelling.
-        earlier: (sequence number, value, reason) of results that were corrected, oldest first.
-        lease: who evaluates it, where several processes share a study.
-        lost: how many processes died evaluating it.
-        suggest_seconds, seconds: of the suggestion, and from asking to telling or in the objective.
-        started, ended: when, for people; order goes by sequence numbers.
-    """
-
-    number: int
-    text: str
-    unit: Array | None
-    asked: int
+    number: int  # 0, 1, 2, ... in the order of asking
+    text: str  # the params as JSON
+    unit: Array | None  # the point in the unit cube; None if it is not in the present space
+    asked: int  # sequence number of the ask
+    # Names the space, and the method of a suggestion: what a method left behind is for its like alone.
     signature: str | None = None
-    metadata: Any = None
-    method_state: dict[str, Any] | None = None
+    metadata: Any = None  # what the method wrote beside its suggestion
+    method_state: dict[str, Any] | None = None  # the state that the suggestion left, where it changed it
+    # (Sequence number, value, reason) of results that were corrected, oldest first.
     earlier: tuple[tuple[int, float | None, str | None], ...] = ()
-    seen: int | None = None
-    budget: int | None = None
+    seen: int | None = None  # the last sequence number that its suggestion knew of; None for a point of the user's own
+    budget: int | None = None  # how many evaluations there were to be, as the suggestion knew
     state: State = "running"
-    told: int | None = None
+    told: int | None = None  # sequence number of the tell or the cancelling
     value: float | None = None
     reason: str | None = None
     detail: str | None = None
-    lease: int | None = None
-    lost: int = 0
+    lease: int | None = None  # who evaluates it, where several processes share a study
+    lost: int = 0  # how many processes died evaluating it
     suggest_seconds: float | None = None
-    seconds: float | None = None
-    started: float | None = None
+    seconds: float | None = None  # from asking to telling, or in the objective
+    started: float | None = None  # when, for people; order goes by sequence numbers
     ended: float | None = None
 
     @property
@@ -124,7 +108,9 @@ class Told:
 
     @property
     def X(self) -> Array:
-        return _read_only(self._X[: len(self.numbers)])
+        view = self._X[: len(self.numbers)]
+        view.flags.writeable = False
+        return view
 
     @property
     def y(self) -> Array:
@@ -146,12 +132,6 @@ class Told:
         self._y[self.at[record.number]] = math.nan if record.value is None else record.value
 
 
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 class Ledger:
     """A ledger in memory; with a subclass, one that is kept elsewhere too and shared with other processes."""
 
@@ -164,17 +144,12 @@ class Ledger:
         self._live: dict[int, Record] = {}  # asked and not ended, by number
         self._states: dict[str | None, dict[str, Any]] = {}  # the latest of each signature
         self._with_metadata: set[str | None] = set()  # signatures
-        self._counted = 0
+        self.counted = 0  # how many a budget pays for: not those in people's hands, nor cancelled ones
 
     # --- reading ---
 
     def refresh(self) -> None:
         """Take in what other processes wrote."""
-
-    @property
-    def counted(self) -> int:
-        """How many trials a budget pays for: not those in people's hands, nor cancelled ones."""
-        return self._counted
 
     def best(self, sign: float) -> Record | None:
         """The trial with the largest sign * value; of equals the first."""
@@ -359,8 +334,8 @@ class Ledger:
                     self._states[record.signature] = record.method_state
             else:
                 self.records[number] = record
-                self._counted -= before not in _UNCOUNTED
-            self._counted += state not in _UNCOUNTED
+                self.counted -= before not in _UNCOUNTED
+            self.counted += state not in _UNCOUNTED
             if record.metadata is not None:
                 self._with_metadata.add(record.signature)
             if record.unit is not None:

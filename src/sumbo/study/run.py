@@ -177,7 +177,7 @@ def run(
 
             def ended(record: Record, result: EvaluationResult) -> bool:
                 trial = opt._trial(opt._ledger.records[record.number])
-                bar.update(None if opt._best is None else opt._best.value, failed=trial.state == "failed")
+                bar.update(opt._best, failed=trial.state == "failed")
                 with _interrupts.let_in():
                     return callback is not None and callback(opt, trial) is True
 

@@ -23,6 +23,7 @@ from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer
 
 _TICK = 0.5  # seconds after which we look whether there is something else to do
+_HEARTBEAT = 30.0  # seconds between two signs of life to other processes
 _HOPELESS = 10  # give up when so many evaluations failed alike and none has succeeded
 _LATEST = 30  # suggestions and evaluations that count for what is asked ahead
 _WORTHWHILE = 1.02  # times as many evaluations in the same time, at least, for points to be asked ahead
@@ -30,31 +31,17 @@ _WORTHWHILE = 1.02  # times as many evaluations in the same time, at least, for 
 
 @dataclass(eq=False)
 class Runner:
-    """Evaluates until the study has as many trials as the limit allows.
-
-    Attributes:
-        opt: whom to ask and tell.
-        evaluator: where evaluations run.
-        workers: evaluations at a time.
-        limit: trials in all, those of other processes included.
-        argument: what is evaluated of a trial.
-        ended: told of each result; the run ends early if it returns True.
-        say: told of what else happens.
-        winding_down: are there to be no new trials? Those that run are waited for.
-        retries: how often a failed evaluation is tried again.
-        heartbeat: seconds between two signs of life to other processes.
-    """
+    """Evaluates until the study has as many trials as the limit allows."""
 
     opt: Optimizer
     evaluator: Evaluator
-    workers: int
-    limit: int
-    argument: Callable[[Record], Any]
-    ended: Callable[[Record, EvaluationResult], bool]
-    say: Callable[[str], None] = lambda text: None
-    winding_down: Callable[[], bool] = lambda: False
-    retries: int = 0
-    heartbeat: float = 30.0
+    workers: int  # evaluations at a time
+    limit: int  # trials in all, those of other processes included
+    argument: Callable[[Record], Any]  # what is evaluated of a trial
+    ended: Callable[[Record, EvaluationResult], bool]  # told of each result; the run ends early if it returns True
+    say: Callable[[str], None] = lambda text: None  # told of what else happens
+    winding_down: Callable[[], bool] = lambda: False  # no new trials? Those that run are waited for
+    retries: int = 0  # of a failed evaluation
 
     def __post_init__(self) -> None:
         self._ledger = self.opt._ledger
@@ -149,7 +136,7 @@ class Runner:
 
     def _maintain(self) -> None:
         now = time.monotonic()
-        if now - self._maintained < self.heartbeat:
+        if now - self._maintained < _HEARTBEAT:
             return
         self._maintained = now
         found = self._ledger.maintain()
@@ -254,13 +241,13 @@ class Progress:
         elif self._enabled:
             print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
-    def update(self, best: float | None, *, failed: bool) -> None:
+    def update(self, best: Record | None, *, failed: bool) -> None:
         """One more trial is finished."""
         if not self._enabled:
             return
         self._done += 1
         self._failed += failed
-        value, done, budget = "-" if best is None else f"{best:.6g}", self._done, self.budget
+        value, done, budget = "-" if best is None else f"{best.value:.6g}", self._done, self.budget
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, best=value, failed=self._failures)
         elif done in (1, budget) or done * 10 // budget > (done - 1) * 10 // budget:

@@ -44,20 +44,13 @@ class Counts:
 
 
 class StoredStudy:
-    """One study. Every change is on the disk when the call that makes it returns.
-
-    Attributes:
-        file: the study file.
-        ledger: what was asked and told.
-        seed: the file's, or the one that was drawn when the study began.
-        notes: what changed in the file since, and goes on.
-    """
+    """One study. Every change is on the disk when the call that makes it returns."""
 
     def __init__(self, file: StudyFile, ledger: SqlLedger, seed: int, notes: list[str]) -> None:
         self.file = file
         self.ledger = ledger
-        self.seed = seed
-        self.notes = notes
+        self.seed = seed  # the file's, or the one that was drawn when the study began
+        self.notes = notes  # what changed in the file since, and goes on
         weakref.finalize(self, ledger.engine.dispose)  # connections are closed with the study
 
     @classmethod

@@ -20,7 +20,6 @@ from sumbo.executors.processes import STDERR, Processes, portable
 from sumbo.study.files.toml import StudyFile
 from sumbo.study.ledger import Record
 from sumbo.study.runner import Runner
-from sumbo.study.storage.sql import HEARTBEAT
 from sumbo.study.stored import StoredStudy
 
 _EXTRA = 5.0  # seconds that a worker gets beyond a program's timeout, which it enforces itself
@@ -56,7 +55,7 @@ def run(
     study: StoredStudy,
     budget: int,
     workers: int | None,
-    ended: Callable[[Record, EvaluationResult], None],
+    ended: Callable[[Record, EvaluationResult], bool],
     say: Callable[[str], None],
 ) -> bool:
     """Evaluate until so many trials of the study are finished; False if that was interrupted.
@@ -65,16 +64,12 @@ def run(
         study: the study.
         budget: how many trials.
         workers: evaluations at a time; None for one, or as many as the study's executor has.
-        ended: told of each trial that ended.
+        ended: told of each trial that ended; the run ends early if it returns True.
         say: told of what else happens.
     """
     file, opt = study.file, study.optimizer
     objective, stopping = checked_objective(file), _Stopping()
     opt.budget = budget
-
-    def told(record: Record, result: EvaluationResult) -> bool:
-        ended(record, result)
-        return False
 
     try:
         with stopping.on_signals(), _interrupts.held(), ExitStack() as stack:
@@ -86,11 +81,10 @@ def run(
                 workers,
                 budget,
                 argument=lambda record: Job(file.name, record.number, record.params),
-                ended=told,
+                ended=ended,
                 say=say,
                 winding_down=lambda: stopping.wanted,
                 retries=file.retries,
-                heartbeat=HEARTBEAT,
             )
             stack.callback(runner.close)  # when the workers have ended
             stack.callback(afterwards)

@@ -5,7 +5,7 @@ study's row until the transaction ends: one writes at a time, commits come in th
 `changed` is above the last number seen is all there is to read again. No order goes by a clock.
 
 ask     UPDATE study, [SELECT what others wrote], INSERT trial; before a slow suggestion a SELECT more
-tell    UPDATE study, UPDATE trial
+tell    UPDATE study, [SELECT what others wrote], UPDATE trial
 """
 
 import gc
@@ -29,21 +29,19 @@ from sumbo.space import Space
 from sumbo.study.ledger import Ledger, Record, check_record, digest, told
 from sumbo.study.storage import clock, leases, studies, trials
 
-HEARTBEAT = 30.0  # seconds between two signs of life
 _GRACE = 300.0  # seconds of silence after which a process of another machine counts as dead
 _MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
 
-# In the order of a Record's fields, which are built by the hundred thousand.
-_READ = (
-    *("number", "params", "unit", "asked", "signature", "metadata", "method_state", "earlier", "seen", "budget"),
-    *("state", "told", "value", "reason", "detail", "lease", "lost"),
+# In the order of a Record's fields, which are built by the hundred thousand; the last of them are kept as they are.
+_PLAIN = (
+    *("seen", "budget", "state", "told", "value", "reason", "detail", "lease", "lost"),
     *("suggest_seconds", "seconds", "started", "ended"),
 )
+_READ = ("number", "params", "unit", "asked", "signature", "metadata", "method_state", "earlier", *_PLAIN)
 # What an event can change; the rest is written when a trial is asked for.
-_TOLD = ("changed", "state", "told", "value", "reason", "detail", "lease", "seconds", "ended")
-_CHANGING = (*_TOLD, "earlier", "lost")
+_CHANGING = ("changed", "state", "told", "value", "reason", "detail", "lease", "lost", "seconds", "ended", "earlier")
 
-_study, _number = trials.c.study_id == sa.bindparam("study"), trials.c.number == sa.bindparam("trial")
+_study = trials.c.study_id == sa.bindparam("study")
 
 # Statements are made once: to put one together takes as long as the database takes for it.
 _NEXT = (
@@ -64,12 +62,7 @@ _ALL = _reading(sa.null())
 _since: sa.BindParameter[int] = sa.bindparam("since")
 _NEW = _reading(sa.case((trials.c.asked > _since, trials.c.method_state))).where(trials.c.changed > _since)
 _INSERT = sa.insert(trials)
-_CHANGE = sa.update(trials).where(_study, _number)
-_TELL = _CHANGE.where(trials.c.told.is_(None), trials.c.lease.is_not_distinct_from(sa.bindparam("holder")))
-_AS_IT_IS = (
-    *("number", "asked", "seen", "told", "state", "value", "signature", "budget", "lease", "lost"),
-    *("suggest_seconds", "seconds", "started", "ended"),
-)
+_CHANGE = sa.update(trials).where(_study, trials.c.number == sa.bindparam("trial"))
 
 
 class SqlLedger(Ledger):
@@ -167,7 +160,7 @@ class SqlLedger(Ledger):
     @contextmanager
     def writing(self) -> Iterator[int]:
         with self.engine.begin() as connection:
-            sequence = self._next(connection)
+            sequence = int(connection.execute(_NEXT, {"study": self.study_id}).scalar_one())  # locked until we commit
             if sequence > self.sequence + 1:
                 self._read(connection)
             self._connection, self._uncommitted = connection, []
@@ -190,21 +183,6 @@ class SqlLedger(Ledger):
             values = {name: row[name] for name in _CHANGING}
             self._connection.execute(_CHANGE, {"study": self.study_id, "trial": record.number, **values})
         self._uncommitted.append(record)
-
-    def tell(self, number: int, result: EvaluationResult, lease: int | None = None) -> bool:
-        with self.engine.begin() as connection:
-            sequence = self._next(connection)
-            record = told(self.records[number], result, sequence)
-            row = self._row(record, sequence)
-            values = {name: row[name] for name in _TOLD}
-            which = {"study": self.study_id, "trial": number, "holder": lease}
-            if connection.execute(_TELL, {**which, **values}).rowcount != 1:
-                connection.rollback()
-                return False
-        if sequence == self.sequence + 1:
-            self._apply([record])
-            self.sequence = sequence
-        return True  # else the next look brings it, with what others wrote before
 
     # --- sharing ---
 
@@ -270,12 +248,8 @@ class SqlLedger(Ledger):
         holder = json.loads(text) if text else {}
         return None if not holder or is_gone(holder) else f"process {holder.get('pid')} on {holder.get('host')}"
 
-    def _next(self, connection: Connection) -> int:
-        """The next sequence number; until the transaction ends, nobody else gets one."""
-        return int(connection.execute(_NEXT, {"study": self.study_id}).scalar_one())
-
     def _row(self, record: Record, sequence: int) -> dict[str, Any]:
-        return {name: getattr(record, name) for name in _AS_IT_IS} | {
+        return {name: getattr(record, name) for name in ("number", "asked", "signature", *_PLAIN)} | {
             "study_id": self.study_id,
             "changed": sequence,
             "params": record.text,
