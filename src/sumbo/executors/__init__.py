@@ -86,21 +86,18 @@ def measured(value: Any, expected: str = "the objective must return") -> tuple[f
         return None, f"{NO_VALUE} masked"  # what lies below the mask is anything
     element, number = _element(value), None
     if isinstance(element, numbers.Real | Decimal) and type(element).__name__ not in ("bool", "bool_"):
-        with contextlib.suppress(Exception):  # __float__ may be the user's, and raise anything
-            number = _float(element)
+        try:
+            number = float(element)
+        except OverflowError:
+            number = math.inf
+        except Exception:  # __float__ may be the user's, and raise anything
+            number = None
     if number is None:
         raise TellError(
             f"{expected} a single real number; got {type(value).__name__} {reprlib.repr(value)}. "
             "Convert it with float(...) first"
         )
     return (number, None) if math.isfinite(number) else (None, f"{NO_VALUE} {number}")
-
-
-def _float(number: Any) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
 
 
 def _is_masked(value: Any) -> bool:

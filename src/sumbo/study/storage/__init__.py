@@ -96,7 +96,11 @@ def check_url(url: str) -> None:
 
 
 def open_engine(url: str, *, create: bool = True) -> Engine:
-    """The database, with our tables in it; `create` says whether there may be none yet."""
+    """The database, with our tables in it; `create` says whether there may be none yet.
+
+    A commit is on the disk when it returns (synchronous=FULL). SQLite's write-ahead log makes that one flush instead of
+    three or four, and readers do not wait for writers.
+    """
     check_url(url)
     if url.startswith("sqlite"):
         file = Path(url.removeprefix("sqlite:///"))
@@ -105,33 +109,23 @@ def open_engine(url: str, *, create: bool = True) -> Engine:
         if not file.parent.is_dir():
             what = "expected a folder for the study's database"
             raise StoreError(f"{safe(file.parent, url)}: {what}; make it, or correct storage")
+        engine = sa.create_engine(url, connect_args={"timeout": 60})
+        sa.event.listen(engine, "connect", _configure)
+    else:
+        try:  # the driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version
+            engine = sa.create_engine(re.sub("^postgresql:", "postgresql+psycopg:", url), pool_pre_ping=True)
+        except ImportError as error:
+            what = safe(str(error), url).rstrip(".")
+            raise StoreError(f"storage {shown(url)}: {what}; pip install 'sumbo[postgresql]'") from None
     for attempt in range(6):
         try:
-            return _connected(url)
+            _tables.create_all(engine)
+            break
         except (OperationalError, ProgrammingError, IntegrityError) as error:
             # Of several processes that make the tables at the same moment all but one must look again.
             if attempt == 5 or not re.search("already exists|unique|duplicate", str(error).lower()):
                 raise
             time.sleep(0.2)
-        except ImportError as error:  # no driver for this database
-            what = safe(str(error), url).rstrip(".")
-            raise StoreError(f"storage {shown(url)}: {what}; pip install 'sumbo[postgresql]'") from None
-    assert False, "the last attempt returns or raises"  # noqa: B011, PT015
-
-
-def _connected(url: str) -> Engine:
-    """The database, with our tables in it.
-
-    A commit is on the disk when it returns (synchronous=FULL). SQLite's write-ahead log makes that one flush instead of
-    three or four, and readers do not wait for writers.
-    """
-    if url.startswith("sqlite"):
-        engine = sa.create_engine(url, connect_args={"timeout": 60})
-        sa.event.listen(engine, "connect", _configure)
-    else:
-        # The driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version.
-        engine = sa.create_engine(re.sub("^postgresql:", "postgresql+psycopg:", url), pool_pre_ping=True)
-    _tables.create_all(engine)
     return engine
 
 

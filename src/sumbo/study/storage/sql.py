@@ -108,12 +108,8 @@ class SqlLedger(Ledger):
             self._apply(records)
             self.sequence = max(row[0] for row in rows)
         if first:
-            self._read_states(connection)
-
-    def _read_states(self, connection: Connection) -> None:
-        """The latest state of each signature."""
-        for row in self._stored_states(connection, latest=True):
-            self._states[row.signature] = json.loads(row.method_state)
+            for row in self._stored_states(connection, latest=True):
+                self._states[row.signature] = json.loads(row.method_state)
 
     def read_all_states(self) -> None:
         """Those of earlier suggestions as well, to make these again."""
@@ -123,6 +119,7 @@ class SqlLedger(Ledger):
                     self.records[row.number].method_state = json.loads(row.method_state)
 
     def _stored_states(self, connection: Connection, *, latest: bool) -> Iterator[Any]:
+        """What suggestions left, or the latest of each signature alone."""
         mine = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
         query = sa.select(trials.c.number, trials.c.signature, trials.c.method_state).where(mine)
         if latest:
