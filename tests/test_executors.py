@@ -16,7 +16,7 @@ from studies import is_running, until
 
 from sumbo import maximize, minimize, replay
 from sumbo.errors import ObjectiveError, SettingError
-from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors import ExecutorAdapter, ExecutorGoneError
 from sumbo.executors.processes import Processes, portable
 from sumbo.executors.worker import send
 from sumbo.study.runner import Prefetcher

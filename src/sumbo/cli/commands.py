@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sumbo.cli.parser import BY_HAND, make_parser
+from sumbo.cli.parser import BY_HAND, completion_script
 from sumbo.errors import SettingError, SheetError, StudyFileError
 
 if TYPE_CHECKING:
@@ -230,9 +230,7 @@ def demo(options: argparse.Namespace) -> int:
 
 def completion(options: argparse.Namespace) -> int:
     """Print a completion script."""
-    from sumbo.cli.completion import script
-
-    text = script(options.shell, make_parser())
+    text = completion_script(options.shell)
     return _answer(options, {"shell": options.shell, "script": text}, text)
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from sumbo import _interrupts
 from sumbo._typing import Array
 from sumbo.errors import SettingError
-from sumbo.executors import EvaluationResult, Evaluator, evaluate
-from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate
 from sumbo.executors.processes import Processes, portable
 from sumbo.methods import Method, check_count
 from sumbo.space import SpaceLike

@@ -13,8 +13,7 @@ from typing import Any
 
 from sumbo import _interrupts
 from sumbo.errors import MissingPackageError, SettingError, StoreError, StudyFileError
-from sumbo.executors import EvaluationResult, Evaluator
-from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError
 from sumbo.executors.objectives import Function, Job, Objective, Program, check_program, evaluate, evaluate_here
 from sumbo.executors.processes import STDERR, Processes, portable
 from sumbo.study.files.toml import StudyFile
