@@ -134,18 +134,20 @@ class _Table:
         try:
             self.data = Path(path).read_bytes()
         except OSError as error:
-            raise self._wrong(f"cannot be read: {error.strerror or error}; give a file that you may read") from None
+            raise SheetError(
+                f"{path}: cannot be read: {error.strerror or error}; give a file that you may read"
+            ) from None
         if self.data.startswith(b"PK\3\4"):
-            raise self._wrong("this is a workbook, not a table of text; save it as CSV (File, Save As)")
+            raise SheetError(f"{path}: this is a workbook, not a table of text; save it as CSV (File, Save As)")
         self.text, self.encoding = _decoded(self.data)
         self.separator = _separator(study, self.text)
         self.comma = self.separator != ","  # where spreadsheets write decimal commas, they separate by something else
         try:
             lines = list(_filled(self.text, self.separator))
         except csv.Error as error:
-            raise self._wrong(f"expected CSV, got a line that is none ({error}); save it as CSV again") from None
+            raise SheetError(f"{path}: expected CSV, got a line that is none ({error}); save it as CSV again") from None
         if not lines:
-            raise self._wrong("expected a table with a line of column names, got an empty file")
+            raise SheetError(f"{path}: expected a table with a line of column names, got an empty file")
         (_, header), *self.lines = lines
         self._width = len(header)
         self._choices = {n: by_form(p.choices) for n in study.space if isinstance(p := study.space[n], Categorical)}
@@ -166,16 +168,15 @@ class _Table:
         twice = sorted(name for name in names if name and names.count(name) > 1)
         missing = [name for name, place in self.params.items() if place is None]
         if twice:
-            raise self._wrong(f"two columns are called {twice[0]!r}; rename or remove one")
+            raise SheetError(f"{self._path}: two columns are called {twice[0]!r}; rename or remove one")
         if self.value is None:
             hint = _near(self._value_name, names) or f"; the columns are {listed(names)}"
-            raise self._wrong(f"expected a column {self._value_name!r} with the results{hint}")
+            raise SheetError(f"{self._path}: expected a column {self._value_name!r} with the results{hint}")
         if missing and self.trial is None:
             why = "without trial numbers every parameter is needed"
-            raise self._wrong(f"expected a column {missing[0]!r}, since {why}{_near(missing[0], self.ignored)}")
-
-    def _wrong(self, problem: str) -> SheetError:
-        return SheetError(f"{self._path}: {problem}")
+            raise SheetError(
+                f"{self._path}: expected a column {missing[0]!r}, since {why}{_near(missing[0], self.ignored)}"
+            )
 
     @property
     def floats(self) -> list[int | None]:
@@ -186,7 +187,7 @@ class _Table:
         """Raise a SheetError unless rows with a trial, all parameters and a value can be added."""
         missing = [TRIAL] if self.trial is None else [name for name, i in self.params.items() if i is None]
         if missing:
-            raise self._wrong(f"rows cannot be appended, it has no column {missing[0]!r}; put it back")
+            raise SheetError(f"{self._path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
 
     def cells(self, number: int, params: dict[str, Any], *, comma: bool) -> list[str]:
         """A row for a trial, without its value."""
