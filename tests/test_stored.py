@@ -14,10 +14,11 @@ import pytest
 import sqlalchemy as sa
 from studies import write_study
 
-from sumbo.errors import StoreError
+from sumbo.errors import StoreError, TellError
 from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
 from sumbo.study import storage
+from sumbo.study.files.by_hand import tell_one
 from sumbo.study.files.toml import load
 from sumbo.study.storage.sql import _started, is_gone, this_process
 from sumbo.study.stored import StoredStudy
@@ -386,7 +387,8 @@ def test_holders(tmp_path):
     assert not is_gone(mine | {"place": "elsewhere", "pid": 2**22 - 1})
     assert is_gone(dead_holder())
     study = opened(tmp_path)
-    assert str(os.getpid()) in study.ledger.holder(ask(study))
+    with pytest.raises(TellError, match=f"is being evaluated by process {os.getpid()} on "):
+        tell_one(study, ask(study).number, EvaluationResult(1.0), replace=False)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")

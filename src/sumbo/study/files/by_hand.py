@@ -10,6 +10,7 @@ from sumbo.errors import TellError
 from sumbo.executors import EvaluationResult
 from sumbo.study.files.sheets import Row, Sheet, raise_problems, same_value
 from sumbo.study.ledger import FINISHED, Record
+from sumbo.study.storage.sql import is_gone
 from sumbo.study.stored import StoredStudy
 
 Action = Literal["tell", "add", "replace", "pass over"]
@@ -112,8 +113,9 @@ def _check_unended(study: StoredStudy, record: Record) -> None:
         how = "empty the trial number, which makes it a row of your own"
         raise TellError(f"trial {record.number} was cancelled; {how}")
     holder = study.ledger.holder(record)
-    if holder is not None:
-        raise TellError(f"trial {record.number} is being evaluated by {holder}; wait for it")
+    if holder is not None and not is_gone(holder):
+        who = f"process {holder.get('pid')} on {holder.get('host')}"
+        raise TellError(f"trial {record.number} is being evaluated by {who}; wait for it")
 
 
 def _check_params(study: StoredStudy, row: Row, record: Record) -> None:

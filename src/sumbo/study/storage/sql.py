@@ -236,14 +236,13 @@ class SqlLedger(Ledger):
         dead = {key for key, holder, silent in rows if is_gone(json.loads(holder)) or silent > _GRACE}
         return [r.number for r in others if r.lease in dead and self._give_back(r.number, r.lease, lost=1)]
 
-    def holder(self, record: Record) -> str | None:
-        """The process that evaluates the trial, in words; None if none does, or if it has ended."""
+    def holder(self, record: Record) -> dict[str, Any] | None:
+        """The process that evaluates the trial, or did; None if none has it."""
         if record.lease is None:
             return None
         with self.engine.connect() as connection:
             text = connection.execute(sa.select(leases.c.holder).where(leases.c.id == record.lease)).scalar()
-        holder = json.loads(text) if text else {}
-        return None if not holder or is_gone(holder) else f"process {holder.get('pid')} on {holder.get('host')}"
+        return None if text is None else json.loads(text)
 
     def _row(self, record: Record, sequence: int) -> dict[str, Any]:
         return {name: getattr(record, name) for name in ("number", "asked", "signature", *_PLAIN)} | {
