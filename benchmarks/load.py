@@ -143,7 +143,7 @@ def ask(study: Any) -> Any:
 
 
 def tell(study: Any, record: Any, value: float) -> bool:
-    from sumbo.executors.results import EvaluationResult
+    from sumbo.executors import EvaluationResult
 
     return study.ledger.tell(record.number, EvaluationResult(value), study.ledger.lease)
 
@@ -247,7 +247,7 @@ def fill(study: Any, size: int) -> None:
     """Finished trials, straight into the tables: telling them one by one would take the longest time of all."""
     import sqlalchemy
 
-    from sumbo.study.storage import sql
+    from sumbo.study import storage
 
     rng, ledger, names = np.random.default_rng(0), study.ledger, list(study.file.space)
     same = {"study_id": ledger.study_id, "state": "done", "signature": study.optimizer._signature, "lost": 0}
@@ -269,8 +269,8 @@ def fill(study: Any, size: int) -> None:
             for n, point in zip(numbers, rng.random((len(numbers), DIM)), strict=True)
         ]
         with ledger.engine.begin() as connection:
-            connection.execute(sqlalchemy.insert(sql.trials), rows)
-            connection.execute(sqlalchemy.update(sql.studies).values(sequence=2 * numbers[-1] + 2))
+            connection.execute(sqlalchemy.insert(storage.trials), rows)
+            connection.execute(sqlalchemy.update(storage.studies).values(sequence=2 * numbers[-1] + 2))
 
 
 # --- many evaluations in one process ---

@@ -33,7 +33,7 @@ INNER = {
     ("_interrupts.py", "cause"),
     ("methods/surrogate.py", "ValueError"),
     ("problems/faces.py", "ValueError"),
-    ("study/storage/integrity.py", "ValueError"),
+    ("study/ledger.py", "ValueError"),
     ("study/storage/sql.py", "ValueError"),
     ("study/stored_run.py", "KeyboardInterrupt"),
 }

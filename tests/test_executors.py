@@ -9,16 +9,17 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from studies import is_running, until
 
 from sumbo import maximize, minimize, replay
 from sumbo.errors import ObjectiveError, SettingError
-from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
-from sumbo.executors.prefetch import Prefetcher
+from sumbo.executors import ExecutorAdapter, ExecutorGoneError
 from sumbo.executors.processes import Processes, portable
 from sumbo.executors.worker import send
+from sumbo.study.runner import Prefetcher
 
 BOX = [(0.0, 1.0)] * 2
 BASE = 1.0
@@ -104,13 +105,13 @@ class Awkward(Exception):
 
 
 def test_answers_that_cannot_be_sent_back_are_reasons():
-    with Processes(portable(returns_a_generator), 1, None) as place:
+    with closing(Processes(portable(returns_a_generator), 1, None)) as place:
         assert "must return a single real number; got generator" in place.submit(0).result(60).reason
 
     def f(x):
         raise Awkward(1, 2)
 
-    with Processes(portable(f), 1, None) as place:
+    with closing(Processes(portable(f), 1, None)) as place:
         answer = place.submit(0).result(60)
     assert answer.reason == "Awkward: 1 and 2"
     assert "test_executors.py" in answer.detail
@@ -123,7 +124,7 @@ def test_a_module_that_is_not_there_is_a_reason(tmp_path, monkeypatch):
 
     data = portable(f)
     monkeypatch.undo()
-    with Processes(data, 1, None) as place:
+    with closing(Processes(data, 1, None)) as place:
         assert "No module named 'vanishing'" in place.submit(0).result(60).reason
 
 
@@ -238,7 +239,7 @@ def test_hanging_threads_are_given_up():
 
 def test_a_free_place_is_filled_while_this_thread_is_busy():
     """The next point starts without the thread that submitted it: that one may be computing a suggestion."""
-    with ThreadPoolExecutor(2) as pool, ExecutorAdapter(pool, lambda x: x, 1, None) as place:
+    with ThreadPoolExecutor(2) as pool, closing(ExecutorAdapter(pool, lambda x: x, 1, None)) as place:
         futures = [place.submit(i) for i in range(5)]
         until(lambda: all(future.done() for future in futures), 30)
         assert [future.result().value for future in futures] == [0, 1, 2, 3, 4]
@@ -247,7 +248,7 @@ def test_a_free_place_is_filled_while_this_thread_is_busy():
 def test_work_for_an_executor_that_is_shut_down():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    with ExecutorAdapter(pool, abs, 1, None) as place, pytest.raises(ExecutorGoneError, match="shutdown"):
+    with closing(ExecutorAdapter(pool, abs, 1, None)) as place, pytest.raises(ExecutorGoneError, match="shutdown"):
         place.submit(1).result(30)
 
 
@@ -286,16 +287,16 @@ def test_no_more_points_are_asked_ahead_than_bring_something(workers, suggestion
     ahead = Prefetcher(workers)
     assert ahead.wanted == 0
     for _ in range(5):
-        ahead.suggested(suggestion)
-        ahead.evaluated(evaluation)
+        ahead.suggestions.append(suggestion)
+        ahead.evaluations.append(evaluation)
     assert ahead.wanted == wanted
 
 
 def test_a_rare_slow_suggestion_is_provided_for():
     ahead = Prefetcher(8)
     for seconds in (0.1, 0.1, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1):
-        ahead.suggested(seconds)
-        ahead.evaluated(4.0)
+        ahead.suggestions.append(seconds)
+        ahead.evaluations.append(4.0)
     assert ahead.wanted == 4
 
 

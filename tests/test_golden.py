@@ -12,9 +12,10 @@ import sumbo
 from sumbo import Categorical, Space
 from sumbo.cli import main
 from sumbo.methods import resolve
+from sumbo.study import storage
 from sumbo.study.files.toml import load
 from sumbo.study.optimizer import Optimizer
-from sumbo.study.storage import sql
+from sumbo.study.storage.sql import SqlLedger
 from sumbo.study.stored import StoredStudy
 
 ASKS = 25  # `python -m golden compare` does all 60
@@ -34,11 +35,13 @@ def test_suggestions_are_those_on_record(method, space):
 @pytest.mark.parametrize("method", ["auto", "seq-groups"])  # both leave a state, and a word beside each suggestion
 def test_suggestions_of_a_stored_study_are_those_in_memory(method, space, tmp_path):
     def stored(space, method, direction, seed, budget):
-        engine = sql.open_engine(f"sqlite:///{tmp_path}/study.db")
-        row = {"name": "s", "version": sql.VERSION, "direction": direction, "space": "", "seed": "", "sequence": 0}
+        engine = storage.open_engine(f"sqlite:///{tmp_path}/study.db")
+        row = {"name": "s", "version": storage.VERSION, "direction": direction, "space": "", "seed": "", "sequence": 0}
         with engine.begin() as connection:
-            study_id = connection.execute(sa.insert(sql.studies).values(row).returning(sql.studies.c.id)).scalar_one()
-        return Optimizer._on(sql.SqlLedger(engine, study_id, space), resolve(method), direction, seed, budget)
+            study_id = connection.execute(
+                sa.insert(storage.studies).values(row).returning(storage.studies.c.id)
+            ).scalar_one()
+        return Optimizer._on(SqlLedger(engine, study_id, space), resolve(method), direction, seed, budget)
 
     assert sequence(method, space, ASKS, stored) == in_memory(method, space)
 

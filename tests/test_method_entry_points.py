@@ -8,8 +8,7 @@ from studies import write_study
 from sumbo import Optimizer, minimize
 from sumbo.errors import SettingError, StateError
 from sumbo.methods import method_class, method_from_dict, method_to_dict, resolve
-from sumbo.study.files.method import method_of
-from sumbo.study.files.toml import load
+from sumbo.study.files.toml import load, method_of
 
 MODULE = """
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ from studies import call, write_study
 import sumbo
 from sumbo import Optimizer, replay
 from sumbo.errors import StateError
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 
 SPACE = {"a": sumbo.Float(0, 1), "n": sumbo.Int(1, 5), "c": sumbo.Categorical(["u", "v"])}
 

@@ -14,11 +14,13 @@ import pytest
 import sqlalchemy as sa
 from studies import write_study
 
-from sumbo.errors import StoreError
-from sumbo.executors.results import EvaluationResult
+from sumbo.errors import StoreError, TellError
+from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
+from sumbo.study import storage
+from sumbo.study.files.by_hand import tell_one
 from sumbo.study.files.toml import load
-from sumbo.study.storage import holders, sql
+from sumbo.study.storage.sql import _started, is_gone, this_process
 from sumbo.study.stored import StoredStudy
 
 OWN = {"a": 1.0, "n": 2, "c": "plain"}
@@ -57,7 +59,7 @@ def dead_holder():
     """A process that has ended."""
     with subprocess.Popen([sys.executable, "-c", "pass"]) as process:
         pass
-    return holders.me() | {"pid": process.pid, "started": "1"}
+    return this_process() | {"pid": process.pid, "started": "1"}
 
 
 def held_by(study, holder, *, silent=0.0):
@@ -65,8 +67,8 @@ def held_by(study, holder, *, silent=0.0):
     other = again(study)
     row = {"study_id": other.ledger.study_id, "holder": json.dumps(holder)}
     with other.ledger.engine.begin() as connection:
-        beat = sql.clock(other.ledger.engine) - silent
-        made = connection.execute(sa.insert(sql.leases).values(**row, beat=beat).returning(sql.leases.c.id))
+        beat = storage.clock(other.ledger.engine) - silent
+        made = connection.execute(sa.insert(storage.leases).values(**row, beat=beat).returning(storage.leases.c.id))
         other.ledger._lease = made.scalar_one()
     return other
 
@@ -378,24 +380,26 @@ def test_a_value_that_comes_late_does_not_overwrite(tmp_path):
     assert study.records[0].value == 0.5
 
 
-def test_holders():
-    mine = holders.me()
-    assert not holders.is_gone(mine)
-    assert holders.is_gone(mine | {"started": "12"})  # its number belongs to another now
-    assert not holders.is_gone(mine | {"place": "elsewhere", "pid": 2**22 - 1})
-    assert holders.is_gone(dead_holder())
-    assert str(os.getpid()) in holders.described(mine)
+def test_holders(tmp_path):
+    mine = this_process()
+    assert not is_gone(mine)
+    assert is_gone(mine | {"started": "12"})  # its number belongs to another now
+    assert not is_gone(mine | {"place": "elsewhere", "pid": 2**22 - 1})
+    assert is_gone(dead_holder())
+    study = opened(tmp_path)
+    with pytest.raises(TellError, match=f"is being evaluated by process {os.getpid()} on "):
+        tell_one(study, ask(study).number, EvaluationResult(1.0), replace=False)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_process_that_ended_and_was_not_collected_is_gone():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        holder = holders.me() | {"pid": process.pid, "started": holders._started(process.pid)}
-        assert not holders.is_gone(holder)
+        holder = this_process() | {"pid": process.pid, "started": _started(process.pid)}
+        assert not is_gone(holder)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is there still
         os.kill(process.pid, 0)
-        assert holders.is_gone(holder)
+        assert is_gone(holder)
 
 
 # --- files that changed ---

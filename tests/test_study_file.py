@@ -5,9 +5,8 @@ from studies import SPACE, write_study
 
 import sumbo
 from sumbo.errors import StudyFileError
-from sumbo.study.files.method import method_of
-from sumbo.study.files.objectives import Function, Program
-from sumbo.study.files.toml import load
+from sumbo.executors.objectives import Function, Program
+from sumbo.study.files.toml import load, method_of
 
 A = '[space.a]\ntype = "float"\nlow = 0\nhigh = 1\n'
 

@@ -8,9 +8,8 @@ import pytest
 from studies import is_running, lines_of, until, write_program
 
 from sumbo.errors import StudyFileError
-from sumbo.executors.results import EvaluationResult, result_of
-from sumbo.study.files.objectives import Job, Program
-from sumbo.study.files.programs import check_program, filled, placeholders, read_value, run_program
+from sumbo.executors import EvaluationResult, result_of
+from sumbo.executors.objectives import Job, Program, check_program, filled, placeholders, read_value, run_program
 
 NASTY = "$(touch hacked); `id` 'single' \"double\" * & | > out \\ {a}"
 

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 
 import pytest
 from studies import is_running, kill, lines_of, until, write_program
 
-from sumbo.study.files.evaluating import processes
-from sumbo.study.files.objectives import Function, Job, Program
+from sumbo.executors.objectives import Function, Job, Program
+from sumbo.study.stored_run import processes
 
 MODULE = """
 import os, sys, time
@@ -50,7 +51,7 @@ def results(workers, jobs):
 
 def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
     jobs = [1, 2.5, "pid", "raise", "exit", "mutate", "print", float("nan"), "text", "pid"]
-    with processes(function(tmp_path), 1, None) as workers:
+    with closing(processes(function(tmp_path), 1, None)) as workers:
         found = results(workers, jobs)
     assert [o.value for o in found[:2]] == [1.0, 2.5]
     assert found[2].value == found[9].value != os.getpid()  # one process, that outlives failures
@@ -65,7 +66,7 @@ def test_every_way_to_answer_and_to_fail(tmp_path, capfd):
 
 
 def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
-    with processes(function(tmp_path), 2, 8.0) as workers:
+    with closing(processes(function(tmp_path), 2, 8.0)) as workers:
         began = time.monotonic()
         hanging = workers.submit(Job("study", 0, {"x": "hang"}))
         died, after = (workers.submit(Job("study", i, {"x": x})) for i, x in ((1, "die"), (2, 7)))
@@ -79,23 +80,24 @@ def test_a_dead_worker_and_a_hanging_one_are_replaced_alone(tmp_path):
 
 @pytest.mark.parametrize("name", ["nothing", "os.nothing"])
 def test_functions_that_are_not_there_are_reasons(name, tmp_path):
-    with processes(function(tmp_path, name), 1, None) as workers:
+    with closing(processes(function(tmp_path, name), 1, None)) as workers:
         assert "AttributeError" in results(workers, [1])[0].reason
 
 
 def test_programs_in_workers(tmp_path):
     write_program(tmp_path, 'echo "$1"')
     program = Program(("./sim", "{x}"), "arguments", "last-line", str(tmp_path), 60.0)
-    with processes(program, 1, 60.0) as workers:
+    with closing(processes(program, 1, 60.0)) as workers:
         assert [o.value for o in results(workers, [1, 2.5])] == [1.0, 2.5]
 
 
 DRIVER = """
-from sumbo.study.files.evaluating import processes
-from sumbo.study.files.objectives import Job, Program
+from contextlib import closing
+from sumbo.study.stored_run import processes
+from sumbo.executors.objectives import Job, Program
 
 program = Program(("./sim",), "stdin", "last-line", FOLDER, None)
-with processes(program, 1, None) as workers:
+with closing(processes(program, 1, None)) as workers:
     future = workers.submit(Job("study", 0, {}))
     END
     future.result()

@@ -9,7 +9,7 @@ import sys
 import pytest
 from studies import command, write_program, write_study
 
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.study.files.toml import load
 from sumbo.study.stored import StoredStudy
 

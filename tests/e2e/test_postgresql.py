@@ -9,7 +9,7 @@ import pytest
 from studies import call, kill, lines_of, start, until, write_program, write_study
 
 from sumbo.errors import StoreError
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
 from sumbo.study.files.toml import load
 from sumbo.study.stored import StoredStudy

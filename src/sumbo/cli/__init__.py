@@ -20,9 +20,10 @@ from sumbo.errors import ObjectiveError, SumboError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `sumbo`; returns the exit code."""
-    _say_all()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal has no letters for is shown by its code
+            stream.reconfigure(errors="backslashreplace")
     options = parse(arguments)
-    as_json = getattr(options, "json", False)
     try:
         from sumbo.cli import commands  # what a command needs it imports itself, so that `--help` answers at once
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = 3 if isinstance(error, ObjectiveError) else 1
         text = safe(error, *options.urls)  # what a file says is hidden where it is read
         sys.stderr.write(f"sumbo: {text}\n")
-        if as_json:
+        if options.json:
             sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
         return code
     except KeyboardInterrupt:
@@ -59,13 +60,6 @@ def _urls(options: argparse.Namespace) -> list[str]:
 
     paths = [getattr(options, "study", None), *getattr(options, "studies", ())]
     return [*options.urls, *(url for path in paths if path for url in urls_of(path))]
-
-
-def _say_all() -> None:
-    """What a terminal has no letters for is shown by its code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _give_up_output() -> None:

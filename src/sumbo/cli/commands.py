@@ -2,46 +2,47 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sumbo.cli.parser import BY_HAND, completion_script
 from sumbo.errors import SettingError, SheetError, StudyFileError
 
 if TYPE_CHECKING:
-    from sumbo.executors.results import EvaluationResult
+    from sumbo.executors import EvaluationResult
     from sumbo.study.files.toml import StudyFile
     from sumbo.study.ledger import Record
+    from sumbo.study.runner import Progress
     from sumbo.study.stored import StoredStudy
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
+    from sumbo.cli.looking import best_text, record
     from sumbo.study import stored_run
-    from sumbo.study.files.method import method_of
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.study.files.toml import method_of
+    from sumbo.study.runner import Progress
 
-    study = load(options.study)
-    if options.budget:
-        study = replace(study, budget=options.budget)
-    budget = study.budget
+    study = _load(options)
+    budget = options.budget or study.budget
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
     # All that can be wrong with the file is said before there is a study.
     stored_run.checked_objective(study)
     method_of(study)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=True)
-        with _Shown(store, budget) as shown:
+    with _opened(replace(study, budget=budget), create=True) as store:
+        counts = store.counts()
+        with Progress(budget, enabled=True, done=counts.finished, failed=counts.failed) as bar:
             for note in store.notes:
-                shown.say(note)
-            ended = stored_run.run(store, budget, options.workers or study.workers, shown.ended, shown.say)
+                bar.say(note)
+            ended = stored_run.run(store, budget, options.workers or study.workers, _shown_by(bar, store), bar.say)
         store.ledger.refresh()
         counts = store.counts()
         if ended and counts.running + counts.waiting and counts.finished < budget:
@@ -52,22 +53,38 @@ def run(options: argparse.Namespace) -> int:
         failed = sorted((t for t in store.records if t.state == "failed"), key=lambda trial: trial.told or 0)
         code = 130 if not ended else 3 if failed and store.best() is None else 0
         if code == 3:
-            last = _record(store, failed[-1])["reason"]
+            last = record(study, failed[-1])["reason"]
             said = f"none of {len(failed)} evaluations succeeded; the last failed: {last}"
             sys.stderr.write(f"sumbo: {said}\n")
             data |= {"error": said, "exit_code": code}
-        _answer(options, data, lambda: _print_best(store))
-    return code
+        return _answer(options, data, best_text(store), code=code)
+
+
+def _shown_by(bar: "Progress", store: "StoredStudy") -> "Callable[[Record, EvaluationResult], bool]":
+    """What shows a result: the bar on a terminal; in a log, a line for each trial."""
+
+    def show(record: "Record", result: "EvaluationResult") -> bool:
+        best, failed = store.best(), result.value is None
+        what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
+        text = f"trial {record.number}{'' if failed else ':'} {what}"
+        if bar.on_terminal:
+            if failed:
+                bar.say(text)
+            bar.update(best, failed=failed)
+        else:
+            least = "-" if best is None else f"{best.value:.6g}"
+            bar.say(f"{text} (best {least}, {store.counts().finished}/{bar.budget})")
+        return False  # it goes on
+
+    return show
 
 
 def ask(options: argparse.Namespace) -> int:
     """Hand out experiments."""
     from sumbo.study.files import sheets
-    from sumbo.study.files.method import method_of
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.study.files.toml import method_of
 
-    study = load(options.study)
+    study = _load(options)
     if options.open and options.n is not None:
         raise SettingError("--open lists experiments handed out before, -n asks for new ones; give one of them")
     if (options.append or options.force) and not options.csv:
@@ -76,8 +93,7 @@ def ask(options: argparse.Namespace) -> int:
     _check_table(study, target, options)
     if not options.open:
         method_of(study)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=not options.open)
+    with _opened(study, create=not options.open) as store:
         if options.open:
             trials = [trial for trial in store.records if trial.state == "open"]
         else:
@@ -91,102 +107,72 @@ def ask(options: argparse.Namespace) -> int:
     asked = [{"trial": number, "params": params} for number, params in rows]
     message = f"{len(rows)} experiments in {options.csv}; fill in the column {study.value_column!r}, then: "
     message += f"sumbo tell {options.study} {options.csv}\n"
-    _answer(
-        options,
-        {"trials": asked, "csv": options.csv},
-        lambda: sys.stdout.write(message) if options.csv else _write_out(text),
-    )
-    return 0
+    answer = {"trials": asked, "csv": options.csv}
+    return _answer(options, answer, lambda: sys.stdout.write(message) if options.csv else _write_out(text))
 
 
 def tell(options: argparse.Namespace) -> int:
     """Record results."""
-    from sumbo.cli.parser import BY_HAND
-    from sumbo.executors.results import EvaluationResult
-    from sumbo.study.files import sheets, telling
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.executors import EvaluationResult
+    from sumbo.study.files import by_hand, sheets
 
-    study = load(options.study)
+    study = _load(options)
     _check_tell(options)
+    # A table of one's own can begin a study.
+    sheet = sheets.read_sheet(study, options.result, own=options.own) if options.trial is None else None
     notes: list[str] = []
-    with storage_errors(study):
-        if options.trial is None:
-            sheet = sheets.read_sheet(study, options.result, own=options.own)
-            # A table of one's own can begin a study.
-            store = StoredStudy.open(study, create=all(row.number is None for row in sheet.rows))
-            told = telling.tell_sheet(store, sheet, options.result, replace=options.replace)
-            if sheet.empty:
-                notes.append(f"{sheet.empty} rows have no result yet")
-            if sheet.ignored:
-                notes.append(f"columns left alone: {', '.join(sheet.ignored)}")
+    with _opened(study, create=sheet is not None and all(row.number is None for row in sheet.rows)) as store:
+        if sheet is not None:
+            told = by_hand.tell_sheet(store, sheet, options.result, replace=options.replace)
+            notes += [f"{sheet.empty} rows have no result yet"] if sheet.empty else []
+            notes += [f"columns left alone: {', '.join(sheet.ignored)}"] if sheet.ignored else []
         else:
-            store = StoredStudy.open(study, create=False)
             why = options.failed
             result = _value(options.result) if why is None else EvaluationResult(reason=why.strip() or BY_HAND)
-            told = telling.tell_one(store, options.trial, result, replace=options.replace)
-        store.ledger.refresh()
-        counts = store.counts()
+            told = by_hand.tell_one(store, options.trial, result, replace=options.replace)
+        data = asdict(told) | {"notes": notes, "counts": _counts_now(store)}
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
-    _answer(options, asdict(told) | {"notes": notes, "counts": asdict(counts)}, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, data, text)
 
 
 def cancel(options: argparse.Namespace) -> int:
     """Take trials back."""
-    from sumbo.study.files import telling
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.study.files import by_hand
 
-    study = load(options.study)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=False)
-        telling.cancel(store, list(dict.fromkeys(options.trials)))
-        store.ledger.refresh()
+    with _opened(_load(options)) as store:
+        by_hand.cancel(store, list(dict.fromkeys(options.trials)))
+        data = {"cancelled": options.trials, "counts": _counts_now(store)}
     text = f"cancelled: {', '.join(map(str, options.trials))}\n"
-    _answer(options, {"cancelled": options.trials, "counts": asdict(store.counts())}, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, data, text)
 
 
 def best(options: argparse.Namespace) -> int:
     """Show the best trial."""
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.cli.looking import best_text
 
-    study = load(options.study)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=False)
-        found = store.best()
-        _answer(options, _summary(store), lambda: _print_best(store))
-    return 0 if found is not None else 1
+    with _opened(_load(options)) as store:
+        return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
 
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.looking import learned, show_overview
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.cli.looking import learned, record, show_overview
 
-    study = load(options.study)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=False)
-        trials = store.records
-        data = _summary(store) | {"trials": [_record(store, trial) for trial in trials[-options.n :]]}
+    with _opened(_load(options)) as store:
+        data = _summary(store) | {"trials": [record(store.file, trial) for trial in store.records[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
             data["learned"] = found.as_dict()
-        _answer(options, data, lambda: show_overview(store, options.n, found))
-    return 0
+        return _answer(options, data, lambda: show_overview(store, options.n, found))
 
 
 def export(options: argparse.Namespace) -> int:
     """Write all trials."""
     from sumbo.cli.exporting import as_csv, format_of
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
+    from sumbo.cli.looking import record
 
-    study = load(options.study)
+    study = _load(options)
     target = Path(options.optuna or options.out) if options.optuna or options.out else None
     if options.optuna:
         from sumbo.integrations.optuna.studies import as_optuna
@@ -197,16 +183,13 @@ def export(options: argparse.Namespace) -> int:
             )
     _check_target(target)
     contents = None if target is None else as_optuna if options.optuna else format_of(target)
-    with storage_errors(study):
-        store = StoredStudy.open(study, create=False)
-        records = [_record(store, trial) for trial in store.records]
+    with _opened(study) as store:
+        records = [record(study, trial) for trial in store.records]
     if target is None or contents is None:
-        _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
-        return 0
+        return _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
     _write(target, contents(study, records))
     text = f"{len(records)} trials in {target}\n"
-    _answer(options, {"trials": len(records), "out": str(target)}, lambda: sys.stdout.write(text))
-    return 0
+    return _answer(options, {"trials": len(records), "out": str(target)}, text)
 
 
 def report(options: argparse.Namespace) -> int:
@@ -214,8 +197,7 @@ def report(options: argparse.Namespace) -> int:
     from sumbo.cli import reporting
 
     made = reporting.report(options)
-    _answer(options, made, lambda: sys.stdout.write(f"{made['trials']} trials in {made['out']}\n"))
-    return 0
+    return _answer(options, made, f"{made['trials']} trials in {made['out']}\n")
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -227,14 +209,9 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Make the suggestions of a study again."""
-    from sumbo.study.files.toml import load
-    from sumbo.study.stored import StoredStudy, storage_errors
-
-    study = load(options.study)
-    with storage_errors(study):
-        found = StoredStudy.open(study, create=False).replay()
-    _answer(options, asdict(found) | {"exact": found.exact}, lambda: sys.stdout.write(f"{found}\n"))
-    return 0 if found.exact else 1
+    with _opened(_load(options)) as store:
+        found = store.replay()
+    return _answer(options, asdict(found) | {"exact": found.exact}, f"{found}\n", code=0 if found.exact else 1)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -245,23 +222,16 @@ def demo(options: argparse.Namespace) -> int:
 
     console = Console(stderr=options.json)
     console.print(demonstration.introduction(options.seed))
-    started = time.monotonic()
     outcome = demonstration.run(options.seed, options.budget)
     groups = [list(group) for group in outcome.learned.groups]
     data = {"best": outcome.best, "at_random": outcome.at_random, "optimum": outcome.problem.optimum, "groups": groups}
-    table = demonstration.summary(outcome, time.monotonic() - started)
-    _answer(options, data, lambda: console.print(table))
-    return 0
+    return _answer(options, data, lambda: console.print(demonstration.summary(outcome)))
 
 
 def completion(options: argparse.Namespace) -> int:
     """Print a completion script."""
-    from sumbo.cli.completion import script
-    from sumbo.cli.parser import make_parser
-
-    text = script(options.shell, make_parser())
-    _answer(options, {"shell": options.shell, "script": text}, lambda: sys.stdout.write(text))
-    return 0
+    text = completion_script(options.shell)
+    return _answer(options, {"shell": options.shell, "script": text}, text)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -270,14 +240,43 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 }
 
 
+# --- studies -----------------------------------------------------------------------------------------------
+# Imports are inside of functions: a command loads what it needs, and `sumbo --help` nothing.
+
+
+def _load(options: argparse.Namespace) -> "StudyFile":
+    from sumbo.study.files.toml import load
+
+    return load(options.study)
+
+
+@contextmanager
+def _opened(study: "StudyFile", *, create: bool = False) -> "Iterator[StoredStudy]":
+    from sumbo.study.stored import StoredStudy, storage_errors
+
+    with storage_errors(study):
+        yield StoredStudy.open(study, create=create)
+
+
+def _counts_now(store: "StoredStudy") -> dict[str, int]:
+    store.ledger.refresh()
+    return asdict(store.counts())
+
+
 # --- answers -----------------------------------------------------------------------------------------------
 
 
-def _answer(options: argparse.Namespace, data: dict[str, Any], write: Callable[[], object]) -> None:
+def _answer(
+    options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], *, code: int = 0
+) -> int:
+    """Print one JSON object, or what is for people; returns the exit code."""
     if options.json:
         sys.stdout.write(json.dumps(data) + "\n")
+    elif isinstance(write, str):
+        sys.stdout.write(write)
     else:
         write()
+    return code
 
 
 def _write_out(text: str) -> None:
@@ -291,72 +290,16 @@ def _write_out(text: str) -> None:
         sys.stdout.write(text)
 
 
-def _record(store: "StoredStudy", trial: "Record") -> dict[str, Any]:
-    from sumbo.cli.looking import record
-
-    return record(store.file, trial)
-
-
 def _summary(store: "StoredStudy") -> dict[str, Any]:
-    found = store.best()
+    best = store.best()
     return {
         "study": store.file.name,
         "goal": store.file.goal,
-        "trial": None if found is None else found.number,
-        "value": None if found is None else found.value,
-        "params": None if found is None else found.params,
+        "trial": best and best.number,
+        "value": best and best.value,
+        "params": best and best.params,
         "counts": asdict(store.counts()),
     }
-
-
-def _print_best(store: "StoredStudy") -> None:
-    from sumbo.cli.looking import best_text
-
-    sys.stdout.write(best_text(store))
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A trial for the progress bar."""
-
-    value: float | None
-    state: str
-
-
-class _Shown:
-    """A bar on a terminal; in a log, a line for each trial."""
-
-    def __init__(self, store: "StoredStudy", budget: int) -> None:
-        from sumbo.study.progress import Progress
-
-        counts = store.counts()
-        self._store = store
-        self._budget = budget
-        self._terminal = sys.stderr.isatty()
-        self._bar = Progress(budget, enabled=True, done=counts.finished, failed=counts.failed)
-        self.say = self._bar.say
-
-    def __enter__(self) -> "_Shown":
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._bar.__exit__(*error)
-
-    def ended(self, record: "Record", result: "EvaluationResult") -> None:
-        """One more trial."""
-        best, failed = self._store.best(), result.value is None
-        text = (
-            f"trial {record.number} failed: {result.reason}" if failed else f"trial {record.number}: {result.value:.6g}"
-        )
-        if self._terminal:
-            if failed:
-                self.say(text)
-            value = None if best is None else _Line(best.value, "done")
-            self._bar.update(value, _Line(result.value, "failed" if failed else "done"))
-            return
-        least = "-" if best is None else f"{best.value:.6g}"
-        self.say(f"{text} (best {least}, {self._store.counts().finished}/{self._budget})")
 
 
 # --- arguments ---------------------------------------------------------------------------------------------
@@ -377,13 +320,13 @@ def _check_tell(options: argparse.Namespace) -> None:
 
 
 def _value(text: str) -> Any:
-    from sumbo.executors.results import result_of
+    from sumbo.executors import EvaluationResult
     from sumbo.study.files.cells import number_of
 
-    result = result_of(number_of("value", text))
-    if result.value is None:
+    number = number_of("value", text)
+    if not math.isfinite(number):
         raise SheetError(f"value: expected a finite number, got {text!r}; use --failed if there is none")
-    return result
+    return EvaluationResult(number)
 
 
 def _check_target(path: Path | None) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sumbo.errors import MissingPackageError, SettingError
+from sumbo.executors.objectives import as_text
 from sumbo.study.files.cells import plain, written
-from sumbo.study.files.programs import as_text
 from sumbo.study.files.sheets import TRIAL
 from sumbo.study.files.toml import StudyFile
 
@@ -34,22 +34,13 @@ def as_csv(study: StudyFile, records: Records) -> str:
     return out.getvalue()
 
 
-def _as_json(study: StudyFile, records: Records) -> bytes:
-    return (json.dumps(list(records), indent=1) + "\n").encode()
-
-
-def _as_json_lines(study: StudyFile, records: Records) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in records).encode()
-
-
 def _as_parquet(study: StudyFile, records: Records) -> bytes:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise MissingPackageError(
-            "Parquet needs pyarrow; pip install pyarrow, or give a file that ends in .csv"
-        ) from None
+        what = "Parquet needs pyarrow; pip install pyarrow, or give a file that ends in .csv"
+        raise MissingPackageError(what) from None
     columns = _by_column(study, records)
     for name in study.space:
         values = columns[name]
@@ -65,9 +56,8 @@ def _as_workbook(study: StudyFile, records: Records) -> bytes:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError:
-        raise MissingPackageError(
-            "a workbook needs openpyxl; pip install 'sumbo[xlsx]', or give a file that ends in .csv"
-        ) from None
+        what = "a workbook needs openpyxl; pip install 'sumbo[xlsx]', or give a file that ends in .csv"
+        raise MissingPackageError(what) from None
     book = Workbook(write_only=True)
     sheet = book.create_sheet("trials")
 
@@ -89,8 +79,8 @@ def _as_workbook(study: StudyFile, records: Records) -> bytes:
 
 _FORMATS: dict[str, Callable[[StudyFile, Records], bytes]] = {
     ".csv": lambda study, records: as_csv(study, records).encode(),
-    ".json": _as_json,
-    ".jsonl": _as_json_lines,
+    ".json": lambda study, records: (json.dumps(list(records), indent=1) + "\n").encode(),
+    ".jsonl": lambda study, records: "".join(json.dumps(row) + "\n" for row in records).encode(),
     ".parquet": _as_parquet,
     ".xlsx": _as_workbook,
 }
@@ -98,11 +88,7 @@ _REST = ("state", "reason", "started", "seconds")
 
 
 def format_of(path: Path) -> Callable[[StudyFile, Records], bytes]:
-    """What makes the contents of such a file.
-
-    Raises:
-        SettingError: its ending is not known.
-    """
+    """What makes the contents of such a file; a SettingError if its ending is not known."""
     ending = path.suffix.lower()
     if not ending and path.exists() and not path.is_file():  # a pipe or a device has no ending
         ending = ".csv"

@@ -9,8 +9,8 @@ from typing import Any
 
 from sumbo._redaction import safe, shown
 from sumbo.errors import NotFittedError
+from sumbo.executors.objectives import as_text
 from sumbo.space import Space
-from sumbo.study.files.programs import as_text
 from sumbo.study.files.toml import StudyFile
 from sumbo.study.ledger import Record
 from sumbo.study.stored import StoredStudy

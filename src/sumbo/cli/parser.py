@@ -1,9 +1,10 @@
-"""Commands and their options."""
+"""Commands and their options, and scripts by which shells complete them."""
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, NoReturn, TypeAlias
 
 from sumbo import __version__
@@ -45,13 +46,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sumbo {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _run(commands)
-    _ask(commands)
-    _tell(commands)
-    _cancel(commands)
-    _looking(commands)
-    _reproduce(commands)
-    _others(commands)
+    for some in (_run, _ask_and_tell, _looking, _reproduce, _others):
+        some(partial(_command, commands))
     return parser
 
 
@@ -73,9 +69,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+Add = Callable[..., argparse.ArgumentParser]
 
 
-def _command(commands: Commands, name: str, summary: str, description: str, examples: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Commands, name: str, summary: str, description: str, examples: str, *, study: bool = True
+) -> argparse.ArgumentParser:
     command = commands.add_parser(
         name,
         help=summary,
@@ -83,31 +82,30 @@ def _command(commands: Commands, name: str, summary: str, description: str, exam
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--json", action="store_true", help="answer with one JSON object on standard output")
+    _flag(command, "--json", "answer with one JSON object on standard output")
+    if study:
+        command.add_argument("study", metavar="STUDY.toml", help="the study file")
     return command
 
 
-def _study(command: argparse.ArgumentParser) -> None:
-    command.add_argument("study", metavar="STUDY.toml", help="the study file")
+def _flag(command: argparse._ActionsContainer, name: str, text: str) -> None:
+    command.add_argument(name, action="store_true", help=text)
 
 
-def _run(commands: Commands) -> None:
-    command = _command(
-        commands,
+def _run(add: Add) -> None:
+    command = add(
         "run",
         "evaluate until the budget is spent; again to resume",
         "Evaluate the study's objective until its budget is spent. What is stored goes on where it stopped, and\n"
         "several `sumbo run` can share a study. Ctrl-C finishes the trials that run; a second one stops them.",
         "  sumbo run wing.toml\n  sumbo run wing.toml --budget 500 --workers 8",
     )
-    _study(command)
     command.add_argument("--budget", type=_count, metavar="N", help="evaluations in all, instead of the file's")
     command.add_argument("--workers", type=_count, metavar="N", help="evaluations at a time, instead of the file's")
 
 
-def _ask(commands: Commands) -> None:
-    command = _command(
-        commands,
+def _ask_and_tell(add: Add) -> None:
+    ask = add(
         "ask",
         "parameters for experiments to do by hand",
         "Choose the next experiments. They stay open until you tell their results, however long that takes.\n"
@@ -115,18 +113,13 @@ def _ask(commands: Commands) -> None:
         "  sumbo ask wing.toml\n  sumbo ask wing.toml -n 8 --csv batch.csv\n"
         "  sumbo ask wing.toml -n 8 --csv batch.csv --append\n  sumbo ask wing.toml --open --csv again.csv",
     )
-    _study(command)
-    command.add_argument("-n", type=_count, metavar="N", help="how many (default 1)")
-    command.add_argument("--csv", metavar="FILE", help="write them as a table with an empty column for the results")
-    there = command.add_mutually_exclusive_group()
-    there.add_argument("--append", action="store_true", help="add rows to the table, which keeps what was typed in")
-    there.add_argument("--force", action="store_true", help="write over the table, whatever was typed into it")
-    command.add_argument("--open", action="store_true", help="no new ones: those handed out before and not yet told")
-
-
-def _tell(commands: Commands) -> None:
-    command = _command(
-        commands,
+    ask.add_argument("-n", type=_count, metavar="N", help="how many (default 1)")
+    ask.add_argument("--csv", metavar="FILE", help="write them as a table with an empty column for the results")
+    there = ask.add_mutually_exclusive_group()
+    _flag(there, "--append", "add rows to the table, which keeps what was typed in")
+    _flag(there, "--force", "write over the table, whatever was typed into it")
+    _flag(ask, "--open", "no new ones: those handed out before and not yet told")
+    tell = add(
         "tell",
         "record results of experiments done by hand",
         "Record results: a table, or one trial. In a table, rows without a result are left for later, the word\n"
@@ -135,50 +128,37 @@ def _tell(commands: Commands) -> None:
         "  sumbo tell wing.toml batch.csv\n  sumbo tell wing.toml --trial 3 0.31\n"
         '  sumbo tell wing.toml --trial 4 --failed "the glue came off"',
     )
-    _study(command)
-    command.add_argument("result", metavar="FILE.csv | VALUE", nargs="?", help="the table; with --trial, the value")
-    command.add_argument("--trial", type=_number, metavar="N", help="the trial that the value is of")
-    command.add_argument("--failed", nargs="?", const=BY_HAND, metavar="REASON", help="the trial gave no value")
-    command.add_argument("--replace", action="store_true", help="correct results that were told before")
-    command.add_argument("--own", action="store_true", help="take all rows for experiments of your own")
-
-
-def _cancel(commands: Commands) -> None:
-    command = _command(
-        commands,
+    tell.add_argument("result", metavar="FILE.csv | VALUE", nargs="?", help="the table; with --trial, the value")
+    tell.add_argument("--trial", type=_number, metavar="N", help="the trial that the value is of")
+    tell.add_argument("--failed", nargs="?", const=BY_HAND, metavar="REASON", help="the trial gave no value")
+    _flag(tell, "--replace", "correct results that were told before")
+    _flag(tell, "--own", "take all rows for experiments of your own")
+    cancel = add(
         "cancel",
         "take experiments back that will not be done",
         "Take trials back that were handed out, or wait for a process. They count neither as a result nor as a\n"
         "failure, and their points may be suggested again.",
         "  sumbo cancel wing.toml 12\n  sumbo cancel wing.toml 12 13 14",
     )
-    _study(command)
-    command.add_argument("trials", type=_number, metavar="N", nargs="+", help="their numbers")
+    cancel.add_argument("trials", type=_number, metavar="N", nargs="+", help="their numbers")
 
 
-def _looking(commands: Commands) -> None:
-    best = _command(
-        commands,
+def _looking(add: Add) -> None:
+    add(
         "best",
         "the best parameters so far",
         "Show the best trial. Exits with 1 if no trial has a value yet.",
         "  sumbo best wing.toml\n  sumbo best wing.toml --json | jq .params",
     )
-    _study(best)
-    show = _command(
-        commands,
+    show = add(
         "show",
         "how the study stands",
         "Show how many trials are done, failed, running and open, why trials failed, and the last few.",
         "  sumbo show wing.toml\n  sumbo show wing.toml -n 50\n  sumbo show wing.toml --learned",
     )
-    _study(show)
     show.add_argument("-n", type=_count, metavar="N", default=10, help="how many of the last trials (default 10)")
-    show.add_argument(
-        "--learned", action="store_true", help="what interacts and what matters, too (takes some seconds)"
-    )
-    export = _command(
-        commands,
+    _flag(show, "--learned", "what interacts and what matters, too (takes some seconds)")
+    export = add(
         "export",
         "all trials as a table",
         "Write all trials to a file, as its name ends: .csv, .json, .jsonl (a line for each trial), .parquet (needs\n"
@@ -187,28 +167,26 @@ def _looking(commands: Commands) -> None:
         "  sumbo export wing.toml > wing.csv\n  sumbo export wing.toml --out wing.xlsx\n"
         "  sumbo export wing.toml --optuna wing_optuna.db",
     )
-    _study(export)
     where = export.add_mutually_exclusive_group()
     where.add_argument("--out", metavar="FILE", help="where to (default: standard output, as CSV)")
     where.add_argument("--optuna", metavar="FILE.db", help="write an Optuna study to this new SQLite file instead")
-    report = _command(
-        commands,
+    report = add(
         "report",
         "a page that shows what the search learned",
         "Write one HTML page that needs nothing else: the search, which parameters interact, what each does, and how\n"
         "far to trust that. Several studies are compared. With --storage, studies of any Optuna storage by name.",
         "  sumbo report wing.toml -o wing.html\n  sumbo report wing.toml glider.toml -o both.html\n"
         "  sumbo report wing.toml -o wing.html --watch\n  sumbo report --storage sqlite:///tuning.db tuning -o t.html",
+        study=False,
     )
     report.add_argument("studies", metavar="STUDY.toml", nargs="+", help="study files; with --storage, names")
     report.add_argument("-o", "--out", metavar="FILE", default="report.html", help="where to (default: report.html)")
     report.add_argument("--storage", metavar="URL", help="take studies from this Optuna storage (needs Optuna)")
-    report.add_argument("--watch", action="store_true", help="make the page again whenever there is something new")
+    _flag(report, "--watch", "make the page again whenever there is something new")
 
 
-def _reproduce(commands: Commands) -> None:
-    command = _command(
-        commands,
+def _reproduce(add: Add) -> None:
+    command = add(
         "reproduce",
         "the experiments of the Add-GP-UCB paper, and what became of its claims",
         "Run the paper's experiments and write figures, the runs, and a page with every claim, what was measured and\n"
@@ -216,13 +194,14 @@ def _reproduce(commands: Commands) -> None:
         "need packages of their own: pip install 'sumbo[plot,astro,faces]'.",
         "  sumbo reproduce all --quick\n  sumbo reproduce synthetic --full --runs 10 --configuration 24,6,4\n"
         "  sumbo reproduce astro --lrg-data sdss_lrg_dr4",
+        study=False,
     )
     command.add_argument(
         "experiment", choices=(*_OPTIMISED, "rates", "all"), nargs="?", default="all", help="which one (default all)"
     )
     size = command.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="a few runs, in minutes (default)")
-    size.add_argument("--full", action="store_true", help="the paper's sizes and numbers of runs: days on one core")
+    _flag(size, "--quick", "a few runs, in minutes (default)")
+    _flag(size, "--full", "the paper's sizes and numbers of runs: days on one core")
     command.add_argument("--out", metavar="DIR", default="reproduced", help="where to (default reproduced)")
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: number of cores)")
     for name, metavar, what in (("runs", "N", "runs of each method"), ("budget", "T", "evaluations of each run")):
@@ -247,9 +226,8 @@ def _reproduce(commands: Commands) -> None:
     command.add_argument("--cascade", metavar="FILE", help="another cascade file of OpenCV's")
 
 
-def _others(commands: Commands) -> None:
-    replay = _command(
-        commands,
+def _others(add: Add) -> None:
+    add(
         "replay",
         "prove that the search can be repeated",
         "Make every suggestion of the study again, each from what was known when it was made, and compare it with the\n"
@@ -257,25 +235,24 @@ def _others(commands: Commands) -> None:
         "nothing, and takes as long as the suggestions took. Exits with 1 if one differs.",
         "  sumbo replay wing.toml",
     )
-    _study(replay)
-    demo = _command(
-        commands,
+    demo = add(
         "demo",
         "optimise a 20-dimensional problem with hidden groups",
         "Maximise a function of 20 parameters that is a sum of functions of hidden groups, show the groups that were\n"
         "learned beside the true ones, and what random search finds with the same budget.",
         "  sumbo demo\n  sumbo demo --seed 2",
+        study=False,
     )
     demo.add_argument("--seed", type=int, default=0, help="which problem, and which run of it (default 0)")
     demo.add_argument("--budget", type=int, default=400, help="number of evaluations (default 400)")
-    completion = _command(
-        commands,
+    completion = add(
         "completion",
         "let the shell complete sumbo's commands",
         "Print a script that teaches a shell to complete commands, options and study files.",
         "  sumbo completion bash > ~/.local/share/bash-completion/completions/sumbo\n"
         "  sumbo completion zsh > ~/.zfunc/_sumbo        (with fpath+=~/.zfunc before compinit)\n"
         "  sumbo completion fish > ~/.config/fish/completions/sumbo.fish",
+        study=False,
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
@@ -307,3 +284,99 @@ def _whole(text: str, least: int) -> int:
     if not text.isdecimal() or not least <= int(text) < 2**63:
         raise argparse.ArgumentTypeError(f"expected a whole number from {least} up, got {text!r}")
     return int(text)
+
+
+# --- completion ---
+
+
+def completion_script(shell: str) -> str:
+    """The script for bash, zsh or fish, made from the parser, so that it cannot fall behind."""
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](_summaries())
+
+
+Summaries = dict[str, tuple[str, list[tuple[str, str]]]]  # by command: what it does, [(option, help)]
+
+
+def _summaries() -> Summaries:
+    subparsers = next(a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    summaries = {action.dest: action.help or "" for action in subparsers._choices_actions}
+    found: Summaries = {}
+    for name, command in subparsers.choices.items():
+        options = [(o, a.help or "") for a in command._actions for o in a.option_strings if o.startswith("-")]
+        found[name] = (summaries[name], options)
+    return found
+
+
+def _bash(commands: Summaries) -> str:
+    cases = "\n".join(
+        f'        {name}) words="{" ".join(option for option, _ in options)}" ;;'
+        for name, (_, options) in commands.items()
+    )
+    return f"""# bash completion for sumbo
+_sumbo() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" words=""
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "{" ".join(commands)} --help --version" -- "$current")
+        return
+    fi
+    case "${{COMP_WORDS[1]}}" in
+{cases}
+    esac
+    if [ "${{COMP_WORDS[1]}}" = completion ]; then words="$words bash zsh fish"; fi
+    if [[ "$current" == -* || "${{COMP_WORDS[1]}}" == completion ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    elif [ "$COMP_CWORD" -eq 2 ]; then
+        mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    fi
+}}
+complete -o filenames -F _sumbo sumbo
+"""
+
+
+def _zsh(commands: Summaries) -> str:
+    names = " ".join(_quoted(f"{name}:{summary}") for name, (summary, _) in commands.items())
+    cases = "\n".join(
+        f"        {name}) options=({' '.join(_quoted(f'{o}[{h}]'.replace(':', ' ')) for o, h in options)}) ;;"
+        for name, (_, options) in commands.items()
+    )
+    return f"""#compdef sumbo
+_sumbo() {{
+    local -a names options
+    names=({names})
+    if (( CURRENT == 2 )); then
+        _describe command names
+        return
+    fi
+    local command=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $command in
+{cases}
+    esac
+    if [[ $command == completion ]]; then
+        _arguments $options '1:shell:(bash zsh fish)'
+    else
+        _arguments $options '1:study:_files -g "*.toml"' '*:file:_files'
+    fi
+}}
+if [[ $funcstack[1] == _sumbo ]]; then _sumbo "$@"; else compdef _sumbo sumbo; fi
+"""
+
+
+def _fish(commands: Summaries) -> str:
+    lines = ["# fish completion for sumbo", "complete -c sumbo -f"]
+    for name, (summary, options) in commands.items():
+        lines.append(f"complete -c sumbo -n __fish_use_subcommand -a {name} -d {_quoted(summary)}")
+        here = f"complete -c sumbo -n '__fish_seen_subcommand_from {name}'"
+        for option, text in options:
+            flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
+            lines.append(f"{here} {flag} -d {_quoted(text)}")
+        lines.append(f"{here} -a 'bash zsh fish'" if name == "completion" else f"{here} -F")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "") + "'"

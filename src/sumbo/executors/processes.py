@@ -25,8 +25,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 from sumbo.errors import SettingError
-from sumbo.executors import offspring, worker
-from sumbo.executors.results import EvaluationResult, described, too_long
+from sumbo.executors import EvaluationResult, described, too_long, worker
 
 _FAREWELL = 2.0  # seconds in which a worker can end what it started before it is killed
 _SPARE_FILES = 64  # for all but the workers' pipes, of which each worker has two
@@ -42,11 +41,7 @@ STDOUT, STDERR = 1, 2
 
 
 def portable(f: Callable[[Any], Any]) -> bytes:
-    """The function as bytes that another process can read; lambdas, closures and functions of notebooks too.
-
-    Raises:
-        SettingError: it holds something that cannot leave this process.
-    """
+    """The function as bytes that another process can read; lambdas, closures and functions of notebooks too."""
     import cloudpickle  # not needed before there are workers
 
     script = sys.modules.get("__mp_main__")  # what `__main__` is evaluate where multiprocessing started this process
@@ -63,16 +58,13 @@ def portable(f: Callable[[Any], Any]) -> bytes:
 
 
 class Processes:
-    """So many of them at most, for one function. Use as a context manager: neither they nor what they started is left.
+    """So many of them at most, for one function. Once closed, neither they nor what they started is left.
 
     Args:
         f: the function of one argument, as `portable` made it.
         workers: how many.
         timeout: seconds that one call may take; None for no limit. A worker that takes longer is killed and replaced.
         prints: where what the function prints is to go: STDOUT or STDERR of this process.
-
-    Raises:
-        SettingError: so many need more open files than this process may have.
     """
 
     def __init__(self, f: bytes, workers: int, timeout: float | None, *, prints: int = STDOUT) -> None:
@@ -85,18 +77,8 @@ class Processes:
         self._idle = threading.Semaphore(0)
         self._closed = False
 
-    def __enter__(self) -> "Processes":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
-        """Call the function with this argument in the next worker that is free.
-
-        Raises:
-            SettingError: the system allows no worker at all.
-        """
+        """Call the function with this argument in the next worker that is free."""
         future: Future[EvaluationResult] = Future()
         self._waiting.put((future, pickle.dumps(argument)))
         if not self._idle.acquire(blocking=False) and len(self._workers) < self._most:
@@ -246,8 +228,8 @@ class _Worker:
         self.bury()
         self._mark = secrets.token_hex(8)
         # Workers fill the machine, so each keeps to one thread.
-        marks = f"{os.environ.get(offspring.MARK, '')} {self._mark}".strip()
-        environment = os.environ | {"SUMBO_THREADS": "1", offspring.MARK: marks}
+        marks = f"{os.environ.get(worker.MARK, '')} {self._mark}".strip()
+        environment = os.environ | {"SUMBO_THREADS": "1", worker.MARK: marks}
         with _inheritable(self._prints) as prints:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, json.dumps([sys.path, prints, self._mark])],
@@ -284,7 +266,7 @@ class _Worker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        offspring.end(process.pid, self._mark)
+        worker.end_marked(process.pid, self._mark)
         self._process = None
 
     def kill(self) -> None:
@@ -292,7 +274,7 @@ class _Worker:
         process = self._process
         if process is not None:
             process.kill()
-            offspring.kill(process.pid, self._mark)
+            worker.kill_marked(process.pid, self._mark)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,10 @@
 The worker reads from its standard input and answers on its standard output, both in frames: eight bytes of length, then
 a pickle. The first frame is the function. It is a plain `python -c`, not a copy of the parent: nothing of the parent's
 threads and locks comes along, and the user's script is not run again, so that it needs no `if __name__ == "__main__"`.
+
+A worker leads a process group of its own, which is ended with it, on every POSIX system. On Linux, what has left the
+group is found by a mark in its environment, which children inherit; also after the worker has died, when nothing else
+tells whose they were.
 """
 
 import contextlib
@@ -13,20 +17,24 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import IO, Any
 
-from sumbo.executors import offspring
-from sumbo.executors.results import evaluate
+from sumbo.executors import evaluate
 
 BEGUN = b"begun"  # the frame that says: the function is evaluate now
 FAREWELL = b""  # the frame that says: end now; I see to what you started
 
 at_end: list[Callable[[], None]] = []  # what to do before the worker ends because its parent wants so, or died
 
+MARK = "SUMBO_WORKER"  # the variable that holds the marks of the workers above, innermost last
+
 _LENGTH = struct.Struct("!Q")
 _FAREWELL = 60.0  # seconds that what is to be done `at_end` may take
+_GRACE = 1.0  # seconds from being asked to end to being killed
+_LISTED = os.path.exists("/proc/self/environ")  # can processes be found by their mark?
 
 
 def send(stream: IO[bytes], data: bytes) -> None:
@@ -65,7 +73,7 @@ def main(prints: int, mark: str) -> None:
         while True:
             data = arrived.get()
             send(answers, BEGUN)
-            answer = _answer(function, data)
+            answer = pickle.dumps(evaluate(function, pickle.loads(data), (BaseException,)))
             _mend(streams)
             send(answers, answer)
     listener.join(_FAREWELL)  # it sees that too, and ends the process in its own way
@@ -104,7 +112,7 @@ def _listen(jobs: IO[bytes], arrived: "queue.SimpleQueue[bytes]", mark: str) -> 
     for step in at_end:
         step()
     if data != FAREWELL and hasattr(os, "getpgrp") and os.getpgrp() == os.getpid():  # nobody else can do it
-        offspring.kill(os.getpgrp(), mark)
+        kill_marked(os.getpgrp(), mark)
     os._exit(1)
 
 
@@ -144,5 +152,54 @@ def _end_fork(error: BaseException | None) -> None:
     os._exit(code & 0xFF if isinstance(code, int) else code is not None)
 
 
-def _answer(function: Callable[[Any], Any], data: bytes) -> bytes:
-    return pickle.dumps(evaluate(function, pickle.loads(data), (BaseException,)))
+# --- ending what evaluations started ---
+
+
+def end_marked(group: int, mark: str) -> None:
+    """End what is left of a worker that is gone: ask first, since what it shared with others may need to be removed."""
+    if os.name != "posix":
+        return
+    until = time.monotonic() + _GRACE
+    left = _signal(os.killpg, group, signal.SIGTERM)
+    for pid in _marked(mark):
+        left |= _signal(os.kill, pid, signal.SIGTERM)
+    while left and time.monotonic() < until:
+        time.sleep(0.01)
+        left = bool(_marked(mark)) if _LISTED else _signal(os.killpg, group, 0)
+    kill_marked(group, mark)
+
+
+def kill_marked(group: int, mark: str) -> None:
+    """End everything at once, but for this process where it is not in that group."""
+    if os.name != "posix":
+        return
+    until = time.monotonic() + _GRACE
+    while (left := [pid for pid in _marked(mark) if pid != os.getpid()]) and time.monotonic() < until:
+        for pid in left:
+            _signal(os.kill, pid, signal.SIGKILL)
+        time.sleep(0.001)
+    kill_group(group)
+
+
+def kill_group(pid: int) -> None:
+    """End a process that leads a group of its own, and everything in that group."""
+    _signal(os.killpg, pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes with the mark; not those that merely wait to be collected, whose environment is gone."""
+    assert len(mark) > 8, "would be found everywhere"
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # no file left to open
+        for name in filter(str.isdecimal, os.listdir("/proc") if _LISTED else []):
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as environment:  # gone, or another's
+                if mark.encode() in environment.read():
+                    found.append(int(name))
+    return found
+
+
+def _signal(send: Callable[[int, int], None], pid: int, number: int) -> bool:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already; or (macOS) waits to be collected
+        send(pid, number)
+        return True
+    return False

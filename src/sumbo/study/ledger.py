@@ -12,69 +12,61 @@ seed and the method are all it depends on.
 | pending | (p, D) | points asked that have not ended                               |
 """
 
+import copy
 import hashlib
 import json
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from sumbo._typing import Array
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.space import Space
+from sumbo.space.parameters import show
 
+# Running: by a program; open: by a person; waiting: for whoever comes.
 State = Literal["running", "open", "waiting", "done", "failed", "cancelled"]
 FINISHED, ENDED = ("done", "failed"), ("done", "failed", "cancelled")
 _UNCOUNTED = ("open", "cancelled")  # no budget pays for these
+# What a ledger as JSON keeps of a record, beside the params.
+_KEPT = (
+    *("state", "value", "reason", "detail", "asked", "seen", "told", "budget", "metadata", "method_state", "earlier"),
+    *("seconds", "suggest_seconds", "started", "ended"),
+)
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One trial in the ledger. Never changed in place: `replace` makes the next version.
+    """One trial in the ledger. Never changed in place: `replace` makes the next version."""
 
-    Attributes:
-        number: 0, 1, 2, ... in the order of asking.
-        text: the params as JSON.
-        unit: the point in the unit cube; None if it is not in the present space.
-        asked: sequence number of the ask.
-        seen: the last sequence number that its suggestion knew of; None for a point of the user's own.
-        signature: names the space, and the method of a suggestion: what a method left behind is for its like alone.
-        budget: how many evaluations there were to be, as the suggestion knew.
-        metadata: what the method wrote beside its suggestion.
-        method_state: the state that the suggestion left, where it changed it.
-        state: running (by a program), open (by a person), waiting (for whoever comes), done, failed or cancelled.
-        told: sequence number of the tell or the cancelling.
-        earlier: (sequence number, value, reason) of results that were corrected, oldest first.
-        lease: who evaluates it, where several processes share a study.
-        lost: how many processes died evaluating it.
-        suggest_seconds, seconds: of the suggestion, and from asking to telling or in the objective.
-        started, ended: when, for people; order goes by sequence numbers.
-    """
-
-    number: int
-    text: str
-    unit: Array | None
-    asked: int
-    seen: int | None = None
+    number: int  # 0, 1, 2, ... in the order of asking
+    text: str  # the params as JSON
+    unit: Array | None  # the point in the unit cube; None if it is not in the present space
+    asked: int  # sequence number of the ask
+    # Names the space, and the method of a suggestion: what a method left behind is for its like alone.
     signature: str | None = None
-    budget: int | None = None
-    metadata: Any = None
-    method_state: dict[str, Any] | None = None
+    metadata: Any = None  # what the method wrote beside its suggestion
+    method_state: dict[str, Any] | None = None  # the state that the suggestion left, where it changed it
+    # (Sequence number, value, reason) of results that were corrected, oldest first.
+    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
+    seen: int | None = None  # the last sequence number that its suggestion knew of; None for a point of the user's own
+    budget: int | None = None  # how many evaluations there were to be, as the suggestion knew
     state: State = "running"
-    told: int | None = None
+    told: int | None = None  # sequence number of the tell or the cancelling
     value: float | None = None
     reason: str | None = None
     detail: str | None = None
-    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
-    lease: int | None = None
-    lost: int = 0
+    lease: int | None = None  # who evaluates it, where several processes share a study
+    lost: int = 0  # how many processes died evaluating it
     suggest_seconds: float | None = None
-    seconds: float | None = None
-    started: float | None = None
+    seconds: float | None = None  # from asking to telling, or in the objective
+    started: float | None = None  # when, for people; order goes by sequence numbers
     ended: float | None = None
 
     @property
@@ -116,7 +108,9 @@ class Told:
 
     @property
     def X(self) -> Array:
-        return _read_only(self._X[: len(self.numbers)])
+        view = self._X[: len(self.numbers)]
+        view.flags.writeable = False
+        return view
 
     @property
     def y(self) -> Array:
@@ -138,12 +132,6 @@ class Told:
         self._y[self.at[record.number]] = math.nan if record.value is None else record.value
 
 
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 class Ledger:
     """A ledger in memory; with a subclass, one that is kept elsewhere too and shared with other processes."""
 
@@ -156,17 +144,12 @@ class Ledger:
         self._live: dict[int, Record] = {}  # asked and not ended, by number
         self._states: dict[str | None, dict[str, Any]] = {}  # the latest of each signature
         self._with_metadata: set[str | None] = set()  # signatures
-        self._counted = 0
+        self.counted = 0  # how many a budget pays for: not those in people's hands, nor cancelled ones
 
     # --- reading ---
 
     def refresh(self) -> None:
         """Take in what other processes wrote."""
-
-    @property
-    def counted(self) -> int:
-        """How many trials a budget pays for: not those in people's hands, nor cancelled ones."""
-        return self._counted
 
     def best(self, sign: float) -> Record | None:
         """The trial with the largest sign * value; of equals the first."""
@@ -287,6 +270,38 @@ class Ledger:
             fresh = told(record, replace(result, seconds=seconds), sequence)
             self.put(replace(fresh, told=record.told, ended=record.ended, earlier=(*record.earlier, before)), sequence)
 
+    # --- as JSON ---
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """All trials, as `restore` takes them."""
+        return [{"params": r.params} | {key: copy.deepcopy(getattr(r, key)) for key in _KEPT} for r in self.records]
+
+    def restore(self, entries: Sequence[dict[str, Any]], signature: str) -> None:
+        """Take in what `to_list` gave, in an empty ledger; suggestions have this signature.
+
+        Raises:
+            ValueError and the like: they contradict themselves.
+        """
+        records = [self._restored(number, entry, signature) for number, entry in enumerate(entries)]
+        last, taken = 0, set[int]()
+        for record in records:
+            events = {record.asked} if record.told is None else {record.asked, record.told}
+            if record.asked <= last or record.asked > max(events) or taken & events:
+                raise ValueError(f"trial {record.number}: the order of asks and tells makes no sense")
+            last = record.asked
+            taken |= events
+        self._apply(records)
+        self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
+
+    def _restored(self, number: int, entry: dict[str, Any], signature: str) -> Record:
+        x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
+        kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
+        signature = signature[:8] if kept["seen"] is None else signature
+        text = json.dumps(self.space.from_array(x))
+        record = Record(number, text, self.space.encode(x), signature=signature, **kept)
+        check_record(record, ("running", *ENDED))
+        return record if record.value is None else replace(record, value=float(record.value))
+
     # --- sharing: a ledger in memory is one process's ---
 
     def claim(self, limit: int | None) -> Record | None:
@@ -319,8 +334,8 @@ class Ledger:
                     self._states[record.signature] = record.method_state
             else:
                 self.records[number] = record
-                self._counted -= before not in _UNCOUNTED
-            self._counted += state not in _UNCOUNTED
+                self.counted -= before not in _UNCOUNTED
+            self.counted += state not in _UNCOUNTED
             if record.metadata is not None:
                 self._with_metadata.add(record.signature)
             if record.unit is not None:
@@ -335,6 +350,27 @@ class Ledger:
             self._told.extend(sorted(ended, key=_when_told))
         for record in corrected:
             self._told.correct(record)
+
+
+def check_record(record: Record, states: Sequence[str] = get_args(State)) -> None:
+    """Raise a ValueError if a record could be read but cannot be as it is."""
+    state, value, problem = record.state, record.value, ""
+    is_number = type(value) in (int, float) and abs(value or 0) <= sys.float_info.max
+    if state not in states or (state == "done") != is_number or (value is not None and not is_number):
+        problem = f"state {show(state)} does not go with value {show(value)}"
+    elif record.asked is None or (record.told is None) == (state in ENDED):
+        problem = f"state {show(state)} does not go with its place in the order"
+    elif record.method_state is not None and not isinstance(record.method_state, dict):
+        problem = "method_state must be an object or null"
+    for key in ("asked", "seen", "told"):
+        at = getattr(record, key)
+        if not problem and at is not None and (type(at) is not int or at < 0):
+            problem = f"{key} must be a whole number; got {show(at)}"
+    for seconds in (record.started, record.seconds):
+        if not problem and not isinstance(seconds, float | int | None):
+            problem = f"expected times in seconds, got {show(seconds)}"
+    if problem:
+        raise ValueError(f"trial {record.number}: {problem}")
 
 
 def told(record: Record, result: EvaluationResult, sequence: int) -> Record:

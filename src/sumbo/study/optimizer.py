@@ -1,15 +1,15 @@
 """Ask for points, tell their values: a space, a method and a ledger. The sign of values flips here alone."""
 
-import copy
 import json
 import math
 import numbers
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from sumbo import _interrupts, methods
 from sumbo._typing import Array
 from sumbo.acquisition import warmup
 from sumbo.errors import NotFittedError, SettingError, StateError, SumboError, TellError
-from sumbo.executors.results import EvaluationResult, measured
+from sumbo.executors import EvaluationResult, measured
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.threads import one_thread
@@ -25,7 +25,7 @@ from sumbo.methods import Deadline, Method, SuggestContext, Suggestion, check_co
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.space.parameters import show
-from sumbo.study.ledger import ENDED, FINISHED, History, Ledger, Record, State, digest
+from sumbo.study.ledger import FINISHED, History, Ledger, Record, State, digest
 
 if TYPE_CHECKING:
     from sumbo.insights.analysis import StudyAnalysis
@@ -72,14 +72,12 @@ class Trial:
     suggest_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    """A suggestion that is not in the ledger yet."""
+class _Proposal(NamedTuple):
+    """A suggestion that is not in the ledger yet, and the last event that it knew of."""
 
+    query: SuggestContext
     suggestion: Suggestion
-    history: History
-    rng: np.random.Generator
-    seconds: float
+    seen: int
 
 
 class Optimizer:
@@ -150,7 +148,7 @@ class Optimizer:
             deadline: seconds within which to answer, with the best found by then. Such an answer depends on the speed
                 of the machine; without a deadline the same history always gives the same answer.
         """
-        if deadline is not None and not (_is_number(deadline) and deadline > 0):
+        if deadline is not None and not is_seconds(deadline):
             raise SettingError(f"deadline must be a positive number of seconds; got {deadline!r}")
         if n is None:
             return self._asked(Deadline.after(deadline))
@@ -163,12 +161,7 @@ class Optimizer:
         return self._trial(record)
 
     def _ask(
-        self,
-        deadline: Deadline,
-        *,
-        state: State = "running",
-        lease: int | None = None,
-        limit: int | None = None,
+        self, deadline: Deadline, *, state: State = "running", lease: int | None = None, limit: int | None = None
     ) -> Record | None:
         """Put the next suggestion into the ledger; None if programs have as many trials as the limit allows.
 
@@ -183,7 +176,7 @@ class Optimizer:
             with self._ledger.writing() as sequence:
                 if limit is not None and self._ledger.counted >= limit:
                     return None
-                known = proposal is not None and proposal.history.number == len(self._ledger.records)
+                known = proposal is not None and proposal.query.number == len(self._ledger.records)
                 if not known and self._last_seconds < _QUICK:
                     proposal, known = self._proposed(deadline), True
                 if proposal is not None and (known or attempt == _TRIES - 1):
@@ -194,34 +187,38 @@ class Optimizer:
         began = time.monotonic()
         history = self._ledger.history(self._signature)
         sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
-        with one_thread(), self._edits_explained():
-            query = self._query(history, self.budget, sooner)
-            if deadline.moment is not None and not warmup.ready():
-                answer = Suggestion(query.uniform(1)[0], query.state)
-            else:
-                answer = self.method.suggest(query)
-        self._cache = answer.cache if answer.cache is not None else self._cache
+        query = self._query(history, self.budget, sooner)
+        if deadline.moment is not None and not warmup.ready():
+            answer = Suggestion(query.uniform(1)[0], query.state)
+        else:
+            answer = self._suggest(query)
         self._last_seconds = time.monotonic() - began
-        return _Proposal(answer, history, query.rng, self._last_seconds)
+        return _Proposal(query, answer, history.sequence)
+
+    def _suggest(self, query: SuggestContext) -> Suggestion:
+        with one_thread(), self._edits_explained():
+            answer = self.method.suggest(query)
+        self._cache = answer.cache if answer.cache is not None else self._cache
+        return answer
 
     def _put(self, proposal: _Proposal, sequence: int, state: State, lease: int | None) -> Record:
-        answer, history = proposal.suggestion, proposal.history
+        query, answer, seen = proposal
         with self._edits_explained():
-            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, proposal.rng)
+            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, query.rng)
         _interrupts.poll()  # the last moment at which nothing has changed
         record = Record(
             len(self._ledger.records),
             json.dumps(params),
             unit,
             sequence,
-            seen=history.sequence,
+            seen=seen,
             signature=self._signature,
             budget=self.budget,
             metadata=answer.candidate_metadata,
-            method_state=None if answer.state == history.state else answer.state,
+            method_state=None if answer.state == query.state else answer.state,
             state=state,
             lease=lease,
-            suggest_seconds=proposal.seconds,
+            suggest_seconds=self._last_seconds,
             started=time.time(),
         )
         self._ledger.put(record, sequence)
@@ -231,12 +228,7 @@ class Optimizer:
     # --- telling -----------------------------------------------------------------------------------------------
 
     def tell(
-        self,
-        trial: Trial | int,
-        value: float | None = None,
-        *,
-        failed: bool = False,
-        reason: str | None = None,
+        self, trial: Trial | int, value: float | None = None, *, failed: bool = False, reason: str | None = None
     ) -> None:
         """Record the value of a trial. NaN, infinity and a masked value are recorded as a failure.
 
@@ -270,12 +262,7 @@ class Optimizer:
         self._asked_at.pop(number, None)
 
     def observe(
-        self,
-        params: Mapping[str, Any] | Any,
-        value: float | None = None,
-        *,
-        failed: bool = False,
-        reason: str | None = None,
+        self, params: Any, value: float | None = None, *, failed: bool = False, reason: str | None = None
     ) -> Trial:
         """Record a point of one's own: params by name, or an array in the space's order.
 
@@ -347,21 +334,13 @@ class Optimizer:
         x = np.full(self.space.dim, math.nan) if record.unit is None else self.space.array(params)
         x.flags.writeable = False
         return Trial(
-            record.number,
-            params,
-            x,
-            record.value,
-            record.state,
-            record.reason,
-            record.seconds,
-            record.suggest_seconds,
+            record.number, params, x, record.value, record.state, record.reason, record.seconds, record.suggest_seconds
         )
 
     @property
     def best(self) -> Trial | None:
         """The trial with the best value told so far, of equals the first; None before the first."""
-        found = self._best
-        return None if found is None else self._trial(found)
+        return None if self._best is None else self._trial(self._best)
 
     @property
     def _best(self) -> Record | None:
@@ -376,8 +355,7 @@ class Optimizer:
     @property
     def decomposition(self) -> Decomposition | None:
         """The groups in use; None before there is a model."""
-        model = self.model
-        return None if model is None else model.decomposition
+        return None if (model := self.model) is None else model.decomposition
 
     def interactions(self, *, evaluations: int | None = None) -> "Interactions":
         """Which parameters interact: every pair with the probability that both belong to one group.
@@ -456,10 +434,7 @@ class Optimizer:
             "seed": self.seed,
             "budget": self.budget,
             "by_name": self._by_name,
-            "trials": [
-                {"params": record.params} | {key: copy.deepcopy(getattr(record, key)) for key in _KEPT}
-                for record in self._ledger.records
-            ],
+            "trials": self._ledger.to_list(),
         }
 
     @classmethod
@@ -470,7 +445,7 @@ class Optimizer:
             StateError: the data are of another version, incomplete or contradict themselves; the message says where.
         """
         version = data.get("sumbo") if isinstance(data, Mapping) else None
-        if version != FORMAT or isinstance(version, bool):
+        if version != FORMAT:
             raise StateError(
                 f"expected a state of format {FORMAT} made by Optimizer.to_dict; got format {version!r:.80}. Give what "
                 "to_dict returned; a state of another format needs the sumbo that made it"
@@ -482,41 +457,13 @@ class Optimizer:
                 raise StateError(f"method: {data['method']['type']} is not a method; {_UNEDITED}")
             opt = cls(space, method, data["direction"], data["seed"], budget=data["budget"])
             opt._read_back, opt._by_name = True, bool(data["by_name"])
-            opt._restore([opt._restored(i, entry) for i, entry in enumerate(data["trials"])])
+            opt._ledger.restore(data["trials"], opt._signature)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, StateError):
                 raise
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StateError(f"the saved state cannot be read: {what}; {_UNEDITED}") from None
         return opt
-
-    def _restored(self, i: int, entry: dict[str, Any]) -> Record:
-        x, value, state = self.space.array(entry["params"]), entry["value"], entry["state"]
-        if state not in ("running", *ENDED) or (state == "done") != _is_number(value):
-            raise StateError(f"trial {i}: state {state!r} does not go with value {value!r:.80}; {_UNEDITED}")
-        kept = copy.deepcopy({key: entry[key] for key in _KEPT}) | {"value": float(value) if state == "done" else None}
-        kept["earlier"] = tuple((int(at), old, reason) for at, old, reason in kept["earlier"])
-        if kept["method_state"] is not None and not isinstance(kept["method_state"], dict):
-            raise StateError(f"trial {i}: method_state must be an object or null; {_UNEDITED}")
-        for key in ("asked", "seen", "told"):
-            if kept[key] is not None and (type(kept[key]) is not int or kept[key] < 0):
-                raise StateError(f"trial {i}: {key} must be a whole number; got {kept[key]!r:.80}; {_UNEDITED}")
-        if kept["asked"] is None or (kept["told"] is None) == (state in ENDED):
-            raise StateError(f"trial {i}: state {state!r} does not go with its place in the order; {_UNEDITED}")
-        signature = self._signature if kept["seen"] is not None else self._signature[:8]
-        return Record(i, json.dumps(self.space.from_array(x)), self.space.encode(x), signature=signature, **kept)
-
-    def _restore(self, records: list[Record]) -> None:
-        """Play the events again in their order."""
-        events = [(record.asked, False, record) for record in records]
-        events += [(record.told, True, record) for record in records if record.told not in (None, record.asked)]
-        for sequence, ended, record in sorted(events, key=lambda event: event[0]):
-            if sequence <= self._ledger.sequence or (not ended and record.number != len(self._ledger.records)):
-                raise StateError(f"trial {record.number}: the order of asks and tells makes no sense; {_UNEDITED}")
-            begun = ended or record.told == record.asked or record.state not in ENDED
-            self._ledger.put(record if begun else replace(record, state="running"), sequence)
-        corrections = (at for record in records for at, _, _ in record.earlier)
-        self._ledger.sequence = max([self._ledger.sequence, *corrections])
 
     @contextmanager
     def _edits_explained(self, *meant: type[SumboError]) -> Iterator[None]:
@@ -533,13 +480,6 @@ class Optimizer:
             raise StateError(f'{what}; set each "method_state" to null, and it learns anew') from error
 
 
-# What `to_dict` keeps of a record, beside the params.
-_KEPT = (
-    *("state", "value", "reason", "detail", "asked", "seen", "told", "budget", "metadata", "method_state", "earlier"),
-    *("seconds", "suggest_seconds", "started", "ended"),
-)
-
-
 def _check_depth(data: Any, left: int = _DEEPEST) -> None:
     """Refuse what is nested so deep that copying or writing it may exhaust the stack."""
     if left == 0:
@@ -549,13 +489,10 @@ def _check_depth(data: Any, left: int = _DEEPEST) -> None:
             _check_depth(part, left - 1)
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer too large for a float
-        return False
+def is_seconds(value: Any) -> bool:
+    """A positive, finite number?"""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return number and 0.0 < value <= sys.float_info.max
 
 
 def _outcome(value: Any, failed: bool, reason: str | None) -> EvaluationResult:

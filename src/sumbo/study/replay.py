@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sumbo.errors import StateError
-from sumbo.gp.threads import one_thread
 from sumbo.methods import randomness
 from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer
@@ -60,9 +59,8 @@ class Replay:
             for name, value in recorded.items():
                 if again.get(name) != value:
                     lines.append(f"  {name}: {value!r} on record, {again.get(name, 'nothing')!r} now")
-            lines.append(
-                "Another version of sumbo, NumPy or SciPy, another seed, or another kind of processor explain it."
-            )
+            why = "Another version of sumbo, NumPy or SciPy, another seed, or another kind of processor explain it."
+            lines.append(why)
         return "\n".join(lines)
 
 
@@ -91,9 +89,8 @@ def replay(optimizer: Optimizer) -> Replay:
             "method or for another space"
         )
     found = [_difference(optimizer, record) for record in suggested]
-    differences = [difference for difference in found if difference is not None]
-    first = differences[0] if differences else None
-    return Replay(len(found), len(found) - len(differences), first, len(records) - len(found))
+    first = next((difference for difference in found if difference is not None), None)
+    return Replay(len(found), found.count(None), first, len(records) - len(found))
 
 
 def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
@@ -102,9 +99,7 @@ def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
     assert record.seen is not None
     history = ledger.history_as_of(record.seen, signature)
     query = optimizer._query(history, record.budget)
-    with one_thread(), optimizer._edits_explained():
-        answer = optimizer.method.suggest(query)
-    optimizer._cache = answer.cache if answer.cache is not None else optimizer._cache
+    answer = optimizer._suggest(query)
     params, _ = randomness.nearest_untried(ledger.space, answer.point, ledger.taken_as_of(record.asked), query.rng)
     left = history.state if record.method_state is None else record.method_state
     if json.dumps(params) == record.text and json.dumps(answer.state) == json.dumps(left):

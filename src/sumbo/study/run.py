@@ -14,16 +14,13 @@ from typing import Any
 from sumbo import _interrupts
 from sumbo._typing import Array
 from sumbo.errors import SettingError
-from sumbo.executors.adapter import ExecutorAdapter, ExecutorGoneError
+from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate
 from sumbo.executors.processes import Processes, portable
-from sumbo.executors.results import EvaluationResult, Evaluator, evaluate
 from sumbo.methods import Method, check_count
-from sumbo.regret import Direction
 from sumbo.space import SpaceLike
 from sumbo.study.ledger import Record
-from sumbo.study.optimizer import Optimizer, Trial
-from sumbo.study.progress import Progress
-from sumbo.study.runner import Runner
+from sumbo.study.optimizer import Optimizer, Trial, is_seconds
+from sumbo.study.runner import Progress, Runner
 
 Objective = Callable[[Any], float]
 Callback = Callable[[Optimizer, Trial], Any]
@@ -121,7 +118,7 @@ def minimize(
         >>> result.value < 0.01
         True
     """
-    return _new(space, method, "minimize", seed, budget).run(
+    return Optimizer(space, method, "minimize", seed, budget=budget).run(
         f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
     )
 
@@ -146,7 +143,7 @@ def maximize(
         >>> maximize(lambda p: p["a"] - p["b"], {"a": a, "b": b}, 16, seed=0, progress=False).params
         {'a': 3, 'b': 0}
     """
-    return _new(space, method, "maximize", seed, budget).run(
+    return Optimizer(space, method, "maximize", seed, budget=budget).run(
         f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
     )
 
@@ -163,7 +160,8 @@ def run(
 ) -> Result:
     """So many evaluations more; see `Optimizer.run`."""
     budget, workers = check_count("budget", budget), check_count("workers", workers)
-    _check_timeout(timeout)
+    if timeout is not None and not is_seconds(timeout):
+        raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
     if callback is not None and not callable(callback):
@@ -178,7 +176,7 @@ def run(
 
             def ended(record: Record, result: EvaluationResult) -> bool:
                 trial = opt._trial(opt._ledger.records[record.number])
-                bar.update(opt.best, trial)
+                bar.update(opt._best, failed=trial.state == "failed")
                 with _interrupts.let_in():
                     return callback is not None and callback(opt, trial) is True
 
@@ -193,13 +191,12 @@ def run(
     except ExecutorGoneError as error:
         stopped = True
         _warn(f"the run ends early: the executor takes no more work ({error})")
-    best, trials, name = opt.best, opt.trials, _name(f)
-    if best is None:
-        failed = [trial.reason for trial in trials if trial.state == "failed"]
-        if failed and not stopped:
-            _warn(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
-        return Result(None, None, None, trials, opt, stopped, name)
-    return Result(best.value, best.params, best.x, trials, opt, stopped, name)
+    best, trials = opt.best, opt.trials
+    failed = [trial.reason for trial in trials if trial.state == "failed"]
+    if best is None and failed and not stopped:
+        _warn(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
+    value, params, x = (None, None, None) if best is None else (best.value, best.params, best.x)
+    return Result(value, params, x, trials, opt, stopped, _name(f))
 
 
 def _warn(text: str) -> None:
@@ -215,16 +212,6 @@ def _name(f: Objective) -> str | None:
         f = f.func
     name = getattr(f, "__name__", None) or type(f).__name__
     return None if name == "<lambda>" else name
-
-
-def _new(space: SpaceLike, method: str | Method, direction: Direction, seed: int | None, budget: int) -> Optimizer:
-    return Optimizer(space, method, direction, seed, budget=check_count("budget", budget))
-
-
-def _check_timeout(timeout: Any) -> None:
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if timeout is not None and not (number and 0.0 < timeout <= sys.float_info.max):
-        raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
 
 
 def _evaluator(f: Objective, workers: int, executor: Executor | None, timeout: float | None) -> Evaluator:
@@ -248,9 +235,7 @@ class _Here:
 
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
         future: Future[EvaluationResult] = Future()
-        future.set_result(
-            evaluate(self._evaluate, argument, errors=(Exception,))
-        )  # sys.exit() is meant for this process
+        future.set_result(evaluate(self._evaluate, argument, (Exception,)))  # sys.exit() is meant for this process
         return future
 
     def _evaluate(self, argument: Any) -> Any:

@@ -4,69 +4,53 @@ With one worker each point is asked for when all others are told, so a run is th
 worker that ends gets its next point at once, and points are asked for ahead where suggestions take long.
 """
 
+import math
+import sys
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 from sumbo import _interrupts
-from sumbo.executors.prefetch import Prefetcher
-from sumbo.executors.results import EvaluationResult, Evaluator
+from sumbo.errors import ObjectiveError
+from sumbo.executors import NO_VALUE, EvaluationResult, Evaluator
 from sumbo.methods import Deadline
-from sumbo.study.hopeless import FirstEvaluations
 from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer
 
 _TICK = 0.5  # seconds after which we look whether there is something else to do
+_HEARTBEAT = 30.0  # seconds between two signs of life to other processes
+_HOPELESS = 10  # give up when so many evaluations failed alike and none has succeeded
+_LATEST = 30  # suggestions and evaluations that count for what is asked ahead
+_WORTHWHILE = 1.02  # times as many evaluations in the same time, at least, for points to be asked ahead
 
 
+@dataclass(eq=False)
 class Runner:
-    """Evaluates until the study has as many trials as the limit allows.
+    """Evaluates until the study has as many trials as the limit allows."""
 
-    Args:
-        opt: whom to ask and tell.
-        evaluator: where evaluations run.
-        workers: evaluations at a time.
-        limit: trials in all, those of other processes included.
-        argument: what is evaluated of a trial.
-        ended: told of each result; the run ends early if it returns True.
-        say: told of what else happens.
-        winding_down: are there to be no new trials? Those that run are waited for.
-        retries: how often a failed evaluation is tried again.
-        heartbeat: seconds between two signs of life to other processes.
-    """
+    opt: Optimizer
+    evaluator: Evaluator
+    workers: int  # evaluations at a time
+    limit: int  # trials in all, those of other processes included
+    argument: Callable[[Record], Any]  # what is evaluated of a trial
+    ended: Callable[[Record, EvaluationResult], bool]  # told of each result; the run ends early if it returns True
+    say: Callable[[str], None] = lambda text: None  # told of what else happens
+    winding_down: Callable[[], bool] = lambda: False  # no new trials? Those that run are waited for
+    retries: int = 0  # of a failed evaluation
 
-    def __init__(
-        self,
-        opt: Optimizer,
-        evaluator: Evaluator,
-        workers: int,
-        limit: int,
-        *,
-        argument: Callable[[Record], Any],
-        ended: Callable[[Record, EvaluationResult], bool],
-        say: Callable[[str], None] = lambda text: None,
-        winding_down: Callable[[], bool] = lambda: False,
-        retries: int = 0,
-        heartbeat: float = 30.0,
-    ) -> None:
-        self._opt, self._ledger = opt, opt._ledger
-        self._evaluator = evaluator
-        self._workers = workers
-        self._limit = limit
-        self._argument = argument
-        self._listener = ended
-        self._say = say
-        self._winding_down = winding_down
-        self._retries = retries
-        self._heartbeat = heartbeat
-        self._prefetcher = Prefetcher(workers)
-        self._first = FirstEvaluations()
+    def __post_init__(self) -> None:
+        self._ledger = self.opt._ledger
+        self._prefetcher = Prefetcher(self.workers)
+        self._first: list[tuple[str, str | None]] = []  # kinds and reasons of the first results
         self._running: dict[Future[EvaluationResult], Record] = {}
         self._tries: dict[int, int] = {}
         self._ended: SimpleQueue[Future[EvaluationResult]] = SimpleQueue()
-        self._maintained = float("-inf")
+        self._maintained = -math.inf
 
     def run(self) -> None:
         """Go on until the limit. What had ended is told even if this is left by an exception.
@@ -77,7 +61,7 @@ class Runner:
         """
         while True:
             self._maintain()
-            if self._winding_down():
+            if self.winding_down():
                 self._take_back()
             ended = _interrupts.taken(self._ended, 0 if self._wants_more() else _TICK)
             still = [future for future in ended if future in self._running]  # not taken back
@@ -97,48 +81,50 @@ class Runner:
         self._running.clear()
 
     def _wants_more(self) -> bool:
-        if self._winding_down() or len(self._running) >= self._workers + self._prefetcher.wanted:
+        if self.winding_down() or len(self._running) >= self.workers + self._prefetcher.wanted:
             return False
         waiting = any(record.state == "waiting" for record in self._ledger.live)
-        return waiting or self._ledger.counted < self._limit
+        return waiting or self._ledger.counted < self.limit
 
     def _begin(self) -> bool:
         """Start a trial; False if there is none to start."""
         began = time.monotonic()
-        record = self._ledger.claim(self._limit)
+        record = self._ledger.claim(self.limit)
         if record is None:
-            record = self._opt._ask(Deadline(), lease=self._ledger.lease, limit=self._limit)
+            record = self.opt._ask(Deadline(), lease=self._ledger.lease, limit=self.limit)
         if record is None:
             return False
-        self._prefetcher.suggested(time.monotonic() - began)
+        self._prefetcher.suggestions.append(time.monotonic() - began)
         self._tries[record.number] = 1
         self._submit(record)
         return True
 
     def _submit(self, record: Record) -> None:
-        future = self._evaluator.submit(self._argument(record))
+        future = self.evaluator.submit(self.argument(record))
         self._running[future] = record
         future.add_done_callback(self._ended.put)
 
     def _end(self, future: "Future[EvaluationResult]") -> bool:
         """Tell a result, or try again; is it enough?"""
         record, result = self._running[future], future.result()
-        self._prefetcher.evaluated(result.seconds or 0.0)
-        if result.reason is not None and self._tries[record.number] <= self._retries and not self._winding_down():
+        self._prefetcher.evaluations.append(result.seconds or 0.0)
+        if result.reason is not None and self._tries[record.number] <= self.retries and not self.winding_down():
             self._tries[record.number] += 1
-            self._say(f"trial {record.number}: {result.reason}; trying again")
+            self.say(f"trial {record.number}: {result.reason}; trying again")
             del self._running[future]
             self._submit(record)
             return False
         self._tell(future, result)
-        enough = self._listener(record, result)
-        if self._first.are_hopeless(result) and self._opt._best is None:
-            self._first.give_up(record.params, result)
+        enough = self.ended(record, result)
+        if len(self._first) < _HOPELESS:
+            self._first.append((result.kind, result.reason))
+            if len(self._first) == _HOPELESS and self.opt._best is None:
+                check_first(self._first, record.params, result)
         return enough
 
     def _tell(self, future: "Future[EvaluationResult]", result: EvaluationResult) -> None:
         record = self._running[future]
-        if not self._opt._tell(record.number, result, self._ledger.lease):
+        if not self.opt._tell(record.number, result, self._ledger.lease):
             # Another process took it over, because this one seemed dead. The value is true all the same.
             self._ledger.observe(record.params, result)
         del self._running[future], self._tries[record.number]  # only now: it is on record
@@ -150,9 +136,125 @@ class Runner:
 
     def _maintain(self) -> None:
         now = time.monotonic()
-        if now - self._maintained < self._heartbeat:
+        if now - self._maintained < _HEARTBEAT:
             return
         self._maintained = now
         found = self._ledger.maintain()
         if found:
-            self._say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
+            self.say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
+
+
+def check_first(results: list[tuple[str, str | None]], params: dict[str, Any], last: EvaluationResult) -> None:
+    """Raise an ObjectiveError for a bug of the objective, which fails alike everywhere.
+
+    A hard problem has different errors, or NaN. Results are given by kind and reason; `last` came with these params.
+    """
+    reasons = {reason for _, reason in results}
+    kinds = {kind or reason for kind, reason in results}
+    if len(kinds) > 1 or None in reasons or str(last.reason).startswith(NO_VALUE):
+        return
+    cause = last.error
+    alike = "" if len(reasons) == 1 else " errors like"
+    text = f"the first {len(results)} evaluations all failed with{alike}: {last.reason}"
+    if cause is not None:
+        place = traceback.extract_tb(cause.__traceback__)[-1]
+        text += f" ({place.filename}, line {place.lineno}, in {place.name}: {place.line})"
+    text += f". Try the objective by hand at {params}"
+    if cause is None and last.detail:
+        text += f"\nIts last words were:\n{last.detail}"
+    raise ObjectiveError(text) from cause
+
+
+class Prefetcher:
+    """How many points to have ready for workers that are about to be free.
+
+    A suggestion takes time, now and then some seconds, when the model is learned anew. A worker that ends must not wait
+    for it. So points are asked for ahead, and wait in front of the workers. Each does without what the evaluations that
+    run will tell, so there are no more of them than the speed of both sides asks for, and none where they would bring
+    next to nothing: beside an evaluation of a minute half a second of waiting is no matter, and where suggestions take
+    longer than all workers together need to use them up, workers wait in any case. A worker alone gets each point when
+    all others are told: such a run is the same on every machine.
+
+    Attributes:
+        suggestions, evaluations: seconds that the latest took.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self.suggestions: deque[float] = deque(maxlen=_LATEST)
+        self.evaluations: deque[float] = deque(maxlen=_LATEST)
+
+    @property
+    def wanted(self) -> int:
+        """As many points as workers end during the slowest of the latest suggestions; never more than workers."""
+        if self._workers == 1 or not self.suggestions or not self.evaluations:
+            return 0
+        suggestion = sum(self.suggestions) / len(self.suggestions)
+        evaluation = max(sum(self.evaluations) / len(self.evaluations), 1e-6)
+        # Seconds from one evaluation's end to the next one's: one driver suggests, all workers evaluate.
+        waiting = max(suggestion, (evaluation + suggestion) / self._workers)
+        ready = max(suggestion, evaluation / self._workers)
+        if waiting <= _WORTHWHILE * ready:
+            return 0
+        return min(self._workers, math.ceil(max(self.suggestions) * self._workers / evaluation))
+
+
+class Progress:
+    """The best value, the trial and the time left on standard error: a bar on a terminal, a few lines in a log.
+
+    `done` and `failed` count trials from before, where a search goes on.
+    """
+
+    def __init__(self, budget: int, *, enabled: bool, done: int = 0, failed: int = 0) -> None:
+        self.budget = budget
+        self.on_terminal = enabled and sys.stderr.isatty()
+        self._enabled = enabled
+        self._before, self._done, self._failed = done, done, failed
+        self._started = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> "Progress":
+        if self.on_terminal:
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                "best {task.fields[best]}",
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeRemainingColumn(),
+                "{task.fields[failed]}",
+                console=Console(stderr=True),
+            )
+            self._bar.add_task("", total=self.budget, completed=self._done, best="-", failed=self._failures)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        elif self._enabled:
+            print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+    def update(self, best: Record | None, *, failed: bool) -> None:
+        """One more trial is finished."""
+        if not self._enabled:
+            return
+        self._done += 1
+        self._failed += failed
+        value, done, budget = "-" if best is None else f"{best.value:.6g}", self._done, self.budget
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, best=value, failed=self._failures)
+        elif done in (1, budget) or done * 10 // budget > (done - 1) * 10 // budget:
+            seconds = (time.monotonic() - self._started) / (done - self._before)
+            left = max(seconds * (budget - done), 0.0)
+            self.say(f"{done}/{budget} best {value} {left:.0f} s left {self._failures}".rstrip())
+
+    @property
+    def _failures(self) -> str:
+        return f"{self._failed} failed" if self._failed else ""

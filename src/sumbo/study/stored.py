@@ -1,28 +1,26 @@
 """A study file and the ledger that its database keeps: opened or begun, checked before anything is added to it."""
 
+import difflib
 import json
-import secrets
-import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from sumbo._redaction import safe, shown
-from sumbo.errors import StateError, StoreError
-from sumbo.study.files.compatibility import check_changes
-from sumbo.study.files.toml import StudyFile
+from sumbo.errors import SpaceError, StateError, StoreError
+from sumbo.space import Space
+from sumbo.space.parameters import Parameter, listed
+from sumbo.study import storage
+from sumbo.study.files.toml import StudyFile, method_of
 from sumbo.study.ledger import Record
-from sumbo.study.storage import sql
-from sumbo.study.storage.integrity import reading, remedy
+from sumbo.study.storage.sql import SqlLedger
 
 if TYPE_CHECKING:
     from sumbo.study.optimizer import Optimizer
@@ -46,56 +44,40 @@ class Counts:
 
 
 class StoredStudy:
-    """One study. Every change is on the disk when the call that makes it returns.
+    """One study. Every change is on the disk when the call that makes it returns."""
 
-    Attributes:
-        file: the study file.
-        ledger: what was asked and told.
-        seed: the file's, or the one that was drawn when the study began.
-        notes: what changed in the file since, and goes on.
-    """
-
-    def __init__(self, file: StudyFile, ledger: sql.SqlLedger, seed: int, notes: list[str]) -> None:
+    def __init__(self, file: StudyFile, ledger: SqlLedger, seed: int, notes: list[str]) -> None:
         self.file = file
         self.ledger = ledger
-        self.seed = seed
-        self.notes = notes
+        self.seed = seed  # the file's, or the one that was drawn when the study began
+        self.notes = notes  # what changed in the file since, and goes on
         weakref.finalize(self, ledger.engine.dispose)  # connections are closed with the study
 
     @classmethod
     def open(cls, file: StudyFile, *, create: bool) -> "StoredStudy":
-        """The study as stored, begun if `create` says so.
-
-        Raises:
-            StoreError: there is none, it cannot be reached, or it does not fit the file.
-        """
-        place = f"storage {shown(file.storage)}"
-        with storage_errors(file), reading(place, file.storage):
-            _check_place(file, create)
-            engine = _opened(file)
-            row = _begun(engine, file, create)
+        """The study as stored, begun if `create` says so; a StoreError if there is none, or if it does not fit."""
+        place, space = f"storage {shown(file.storage)}", json.dumps(file.space.to_dict())
+        with storage_errors(file), storage.reading(place, file.storage):
+            engine = storage.open_engine(file.storage, create=create)
+            begin = {"direction": file.goal, "space": space, "seed": file.seed}
+            row = storage.study_row(engine, file.name, begin if create else None)
             if row is None:
                 what = f"study {file.name!r} has no trials yet"
                 raise StoreError(f"{place}: {what}; `sumbo run` or `sumbo ask` begins it")
-            if row.version != sql.VERSION:
-                came = f"expected a study of version {sql.VERSION}, got {row.version!r}"
+            if row.version != storage.VERSION:
+                came = f"expected a study of version {storage.VERSION}, got {row.version!r}"
                 raise StoreError(f"{place}: {came}; go on with the sumbo that began it, or give the study another name")
-            notes = check_changes(file, row.direction, json.loads(row.space))
+            notes = check_compatible(file, row.direction, json.loads(row.space))
             seed = int(row.seed) if file.seed is None else file.seed
-            now = {"space": json.dumps(file.space.to_dict()), "seed": str(seed)}
-            if create and now != {"space": row.space, "seed": row.seed}:
+            if create and (space, str(seed)) != (row.space, row.seed):
+                change = sa.update(storage.studies).where(storage.studies.c.id == row.id)
                 with engine.begin() as connection:
-                    connection.execute(sa.update(sql.studies).where(sql.studies.c.id == row.id).values(now))
-            return cls(file, sql.SqlLedger(engine, row.id, file.space), seed, notes)
+                    connection.execute(change.values(space=space, seed=str(seed)))
+            return cls(file, SqlLedger(engine, row.id, file.space), seed, notes)
 
     @cached_property
     def optimizer(self) -> "Optimizer":
-        """Who suggests this study's points. Imports compiled code: only those who ask need it.
-
-        Raises:
-            StudyFileError: the file names no such method, or settings that make no sense.
-        """
-        from sumbo.study.files.method import method_of
+        """Who suggests this study's points. Imports compiled code: only those who ask need it."""
         from sumbo.study.optimizer import Optimizer
 
         return Optimizer._on(self.ledger, method_of(self.file), self.file.goal, self.seed, self.file.budget)
@@ -109,11 +91,7 @@ class StoredStudy:
         return record
 
     def replay(self) -> "Replay":
-        """Make every suggestion again that has a record.
-
-        Raises:
-            StoreError: there is none; the message says why.
-        """
+        """Make every suggestion again that has a record; a StoreError if there is none."""
         from sumbo.study.replay import replay
 
         self.ledger.read_all_states()
@@ -147,69 +125,58 @@ def storage_errors(file: StudyFile) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
-        raise StoreError(f"storage {shown(file.storage)}: {safe(text, file.storage):.500}{remedy(text)}") from None
+        what = f"{safe(text, file.storage):.500}{storage.remedy(text)}"
+        raise StoreError(f"storage {shown(file.storage)}: {what}") from None
 
 
-def _begun(engine: Engine, file: StudyFile, create: bool) -> Any:
-    """The study's row; None if there is none."""
-    query = sa.select(sql.studies).where(sql.studies.c.name == file.name)
-    with engine.begin() as connection:
-        row = connection.execute(query).first()
-    if row is not None or not create:
-        return row
-    seed = file.seed if file.seed is not None else secrets.randbelow(2**31)
-    values = {
-        "name": file.name,
-        "version": sql.VERSION,
-        "direction": file.goal,
-        "space": json.dumps(file.space.to_dict()),
-        "seed": str(seed),
-        "sequence": 0,
-    }
+# --- what changed in the file ---
+
+
+def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:
+    """Notes on what changed and goes on; a StoreError if what is stored, `stored` being its space, does not fit."""
+    if goal != study.goal:
+        raise _unfit(study, f"goal is {study.goal!r}, and the stored study is to {goal}")
     try:
-        with engine.begin() as connection:
-            connection.execute(sa.insert(sql.studies).values(values))
-    except IntegrityError:  # another process was faster
-        pass
-    with engine.begin() as connection:
-        return connection.execute(query).first()
+        old = Space.from_dict(stored)
+    except SpaceError as error:
+        raise StoreError(
+            f"study {study.name!r}: what is stored about its space cannot be read: {error}. Restore a backup of the "
+            "database, or give the study another name"
+        ) from None
+    gone = [name for name in old if name not in study.space.names]
+    new = [name for name in study.space if name not in old.names]
+    if gone or new:
+        raise _unfit(study, _renamed(gone, new))
+    notes = [_change(study, name, old[name], study.space[name]) for name in old]
+    return [note for note in notes if note]
 
 
-def _opened(file: StudyFile) -> Engine:
-    """The database; of several processes that make its tables at the same moment all but one must look again."""
-    url = file.storage
-    for _ in range(5):
-        try:
-            return sql.open_engine(url)
-        except (OperationalError, ProgrammingError, IntegrityError) as error:
-            if not any(word in str(error).lower() for word in ("already exists", "unique", "duplicate")):
-                raise
-            time.sleep(0.2)
-        except ImportError as error:  # no driver for this database
-            what = safe(str(error), url).rstrip(".")
-            raise StoreError(f"storage {shown(url)}: {what}; pip install 'sumbo[postgresql]'") from None
-    return sql.open_engine(url)
+def _renamed(gone: list[str], new: list[str]) -> str:
+    near = difflib.get_close_matches(gone[0], new, n=1, cutoff=0.5) if gone and new else []
+    if near:
+        return f"the stored study has a parameter {gone[0]!r}, the file has {near[0]!r}, as if it was renamed"
+    parts = [f"the stored trials have {listed(gone)}, which the file lacks"] if gone else []
+    parts += [f"the file has {listed(new)}, which the stored trials lack"] if new else []
+    return ", and ".join(parts)
 
 
-def check_url(url: str) -> None:
-    """Raise a StoreError if a part of the password would be taken for the host, and looked up in the network."""
-    try:
-        read = make_url(url)
-    except (ArgumentError, ValueError):
-        read = None
-    if read is None or "@" in (read.host or ""):
-        form = "sqlite:///FILE.db or postgresql://USER@HOST:PORT/DATABASE, USER:PASSWORD if there is one"
-        raise StoreError(f"storage {shown(url)}: expected {form}; correct it, with %40 for an @ in the password")
+def _change(study: StudyFile, name: str, old: Parameter, new: Parameter) -> str:
+    if old == new:
+        return ""
+    if old.kind != new.kind:
+        raise _unfit(study, f"space.{name} is {new.kind!r}, and was {old.kind!r}")
+    if old.choices:
+        raise _unfit(study, f"space.{name} has other choices than the stored {listed(old.choices)}")
+    if old.log != new.log:
+        raise _unfit(study, f"space.{name} has log = {json.dumps(new.log)}, and had {json.dumps(old.log)}")
+    note = f"{name} now goes from {new.low} to {new.high} (before: {old.low} to {old.high})"
+    if new.low > old.low or new.high < old.high:
+        note += "; trials outside of it are kept, and no longer guide the search"
+    return note
 
 
-def _check_place(study: StudyFile, create: bool) -> None:
-    url = study.storage
-    check_url(url)
-    if not url.startswith("sqlite"):
-        return
-    file = Path(url.removeprefix("sqlite:///"))
-    if not file.exists() and not create:
-        raise StoreError(f"{safe(file, url)}: there is no such study yet; `sumbo run` or `sumbo ask` begins it")
-    if not file.parent.is_dir():
-        what = "expected a folder for the study's database"
-        raise StoreError(f"{safe(file.parent, url)}: {what}; make it, or correct storage")
+def _unfit(study: StudyFile, problem: str) -> StoreError:
+    return StoreError(
+        f"{study.path}: {problem}. Put it back as it was; or give the study another name to start anew, "
+        f"bringing results along with `sumbo export` (before the change) and `sumbo tell --own` (after it)"
+    )

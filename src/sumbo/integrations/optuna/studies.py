@@ -31,7 +31,7 @@ from sumbo.methods import resolve
 from sumbo.space import Parameter
 from sumbo.study.files.toml import StudyFile
 from sumbo.study.optimizer import Optimizer
-from sumbo.study.stored import check_url
+from sumbo.study.storage import check_url
 
 _STATES = {"done": TrialState.COMPLETE, "running": TrialState.RUNNING, "open": TrialState.RUNNING}  # others failed
 

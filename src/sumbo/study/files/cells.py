@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sumbo.errors import SheetError
+from sumbo.executors.objectives import as_text
 from sumbo.space.parameters import Choice
-from sumbo.study.files.programs import as_text
 
 # What begins a formula, in wide letters too; blanks, which may be lost with the cell; and the apostrophe itself.
 _MARKED = re.compile("[\\s=+\\-@'\uff1d\uff0b\uff0d\uff20]|$")
@@ -67,16 +67,15 @@ def by_form(choices: Iterable[Choice]) -> dict[str, Choice]:
     return {form: choice for choice in choices for form in forms(choice)}
 
 
-def choice_of(text: str, said: Mapping[str, Choice], *, comma: bool) -> tuple[Choice] | None:
-    """The one choice, of those in `by_form`, that a cell stands for; None if there is none, or more than one."""
+def choices_of(text: str, said: Mapping[str, Choice], *, comma: bool) -> list[Choice]:
+    """The choices, of those in `by_form`, that a cell may stand for."""
     text = plain(text)
     if text in said:
-        return (said[text],)
+        return [said[text]]
     kind = _taken_for(text, comma=comma)
     same_words = {choice for form, choice in said.items() if form.casefold() == text.casefold()}
     same_number = {choice for form, choice in said.items() if kind is not None and _taken_for(form) == kind}
-    found = same_words or same_number
-    return (found.pop(),) if len(found) == 1 else None
+    return list(same_words or same_number)
 
 
 def _taken_for(text: str, *, comma: bool = True) -> tuple[type, float] | None:
@@ -91,11 +90,7 @@ def _taken_for(text: str, *, comma: bool = True) -> tuple[type, float] | None:
 
 
 def number_of(place: str, text: str, *, comma: bool = False) -> float:
-    """The number that a person wrote.
-
-    Raises:
-        SheetError: it is none; the message guesses why.
-    """
+    """The number that a person wrote; if it is none, a SheetError guesses why."""
     if _COMMA.fullmatch(text):
         if comma:
             return float(text.replace(",", "."))

@@ -10,16 +10,16 @@ import difflib
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sumbo.errors import SheetError, SpaceError
-from sumbo.executors.results import EvaluationResult
-from sumbo.space import Space
+from sumbo.executors import EvaluationResult
 from sumbo.space.parameters import Parameter, listed, show
-from sumbo.study.files.cells import by_form, choice_of, forms, number_of, plain, written
+from sumbo.study.files.cells import by_form, choices_of, forms, number_of, plain, written
 from sumbo.study.files.toml import StudyFile
 
 Trial = tuple[int, dict[str, Any]]  # its number and its parameters
@@ -33,18 +33,11 @@ _ROUNDING = 1e-6  # of the range, or of the value: what a spreadsheet may drop
 
 @dataclass(frozen=True)
 class Row:
-    """One result.
-
-    Attributes:
-        line: where it is in the file.
-        number: its trial's; None for a row of one's own.
-        params: as far as the file has them; complete in a row of one's own.
-        result: what is to be told.
-    """
+    """One result, and the line where it is in the file."""
 
     line: int
-    number: int | None
-    params: dict[str, Any]
+    number: int | None  # its trial's; None for a row of one's own
+    params: dict[str, Any]  # as far as the file has them; complete in a row of one's own
     result: EvaluationResult
 
 
@@ -68,27 +61,22 @@ def write_sheet(study: StudyFile, trials: Iterable[Trial]) -> str:
 
 
 def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> bytes:
-    """A table that is there, with rows for those trials that it does not have; all else stays as it was typed.
-
-    Raises:
-        SheetError: it cannot be read, or lacks a column that the new rows need.
-    """
-    data, table = _table(study, Path(path))
-    columns = _Columns(study, path, table.lines[0][1])
-    columns.check_whole(path)
-    there = {_cell(cells, columns.trial).partition(".")[0] for _, cells in table.lines[1:]}
-    comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines[1:] for i in columns.floats)
+    """A table that is there, with rows for those trials that it does not have; all else stays as it was typed."""
+    table = _Table(study, path)
+    table.check_whole()
+    there = {_cell(cells, table.trial).partition(".")[0] for _, cells in table.lines}
+    comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines for i in table.floats)
     out = io.StringIO()
     end = "\r\n" if "\r\n" in table.text else "\n"
     writer = csv.writer(out, delimiter=table.separator, lineterminator=end)
     for number, params in trials:
         if str(number) not in there:
-            writer.writerow(columns.cells(number, params, comma=comma))
+            writer.writerow(table.cells(number, params, comma=comma))
     rows = out.getvalue() if table.text.endswith("\n") else end + out.getvalue()
     try:
         for parameter in study.space.parameters:  # before there is a trial that needs it
             "".join(map(written, getattr(parameter, "choices", ()))).encode(table.encoding)
-        return data + rows.encode(table.encoding)
+        return table.data + rows.encode(table.encoding)
     except UnicodeEncodeError as error:
         letter = error.object[error.start]
         raise SheetError(f"{path}: its encoding has no {letter!r}; save it as CSV in UTF-8, then append") from None
@@ -97,29 +85,23 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
 def read_sheet(study: StudyFile, path: str | Path, *, own: bool = False) -> Sheet:
     """Read a table that a person, or a spreadsheet, has filled in. With `own`, trial numbers are not looked at.
 
-    Raises:
-        SheetError: it cannot be read, or rows are wrong: all of them are listed, with line and column.
+    Of rows that are wrong a SheetError lists all, with line and column.
     """
-    _, table = _table(study, Path(path))
-    columns = _Columns(study, path, table.lines[0][1])
+    table = _Table(study, path)
     problems: list[str] = []
     rows: list[Row] = []
     empty = 0
-    for line, cells in table.lines[1:]:
+    for line, cells in table.lines:
         try:
-            row = columns.row(line, cells, comma=table.comma, own=own)
+            row = table.row(line, cells, own=own)
+            rows += [] if row is None else [row]
+            empty += row is None
         except SheetError as error:
             problems.append(str(error))
-            continue
-        if row is None:
-            empty += any(cell.strip() for cell in cells)
-        else:
-            rows.append(row)
-    numbers = [row.number for row in rows if row.number is not None]
-    for number in sorted({n for n in numbers if numbers.count(n) > 1}):
-        problems.append(f"trial {number} is in more than one row; keep one")
+    numbers = Counter(row.number for row in rows if row.number is not None)
+    problems += [f"trial {n} is in more than one row; keep one" for n in sorted(numbers) if numbers[n] > 1]
     raise_problems(path, problems)
-    return Sheet(rows, empty, columns.ignored)
+    return Sheet(rows, empty, table.ignored)
 
 
 def raise_problems(path: str | Path, problems: list[str]) -> None:
@@ -133,43 +115,79 @@ def raise_problems(path: str | Path, problems: list[str]) -> None:
 def same_value(parameter: Parameter, a: Any, b: Any) -> bool:
     """Are two values of a parameter the same, but for digits that a spreadsheet dropped?"""
     if parameter.kind == "float":
-        width = 0.0 if parameter.log else parameter.high - parameter.low
-        return math.isclose(a, b, rel_tol=_ROUNDING, abs_tol=_ROUNDING * width)
+        least = 0.0 if parameter.log else _ROUNDING * (parameter.high - parameter.low)
+        return math.isclose(a, b, rel_tol=_ROUNDING, abs_tol=least)
     return bool(a == b)
 
 
-class _Columns:
-    """Which column is what."""
+def _value_names(study: StudyFile) -> list[str]:
+    """What the column of results may be called, in small letters."""
+    taken = {plain(name).lower() for name in study.space}
+    return [study.value_column, *(word for word in ("value", study.goal, "result") if word not in taken)]
 
-    def __init__(self, study: StudyFile, path: str | Path, header: list[str]) -> None:
-        self._space: Space = study.space
+
+class _Table:
+    """A file as text: how it is written, which column is what, and the cells by line."""
+
+    def __init__(self, study: StudyFile, path: str | Path) -> None:
+        self._path, self._space, self._value_name = path, study.space, study.value_column
+        try:
+            self.data = Path(path).read_bytes()
+        except OSError as error:
+            raise SheetError(
+                f"{path}: cannot be read: {error.strerror or error}; give a file that you may read"
+            ) from None
+        if self.data.startswith(b"PK\3\4"):
+            raise SheetError(f"{path}: this is a workbook, not a table of text; save it as CSV (File, Save As)")
+        self.text, self.encoding = _decoded(self.data)
+        self.separator = _separator(study, self.text)
+        self.comma = self.separator != ","  # where spreadsheets write decimal commas, they separate by something else
+        try:
+            lines = list(_filled(self.text, self.separator))
+        except csv.Error as error:
+            raise SheetError(f"{path}: expected CSV, got a line that is none ({error}); save it as CSV again") from None
+        if not lines:
+            raise SheetError(f"{path}: expected a table with a line of column names, got an empty file")
+        (_, header), *self.lines = lines
         self._width = len(header)
-        names = [plain(name) for name in header]
+        self._choices = {n: by_form(p.choices) for n in study.space if (p := study.space[n]).choices}
+        self._find_columns(_value_names(study), [plain(name) for name in header])
+
+    def _find_columns(self, value_names: list[str], names: list[str]) -> None:
         places = {name.lower(): i for i, name in reversed(list(enumerate(names))) if name}
         exact = {name: i for i, name in enumerate(names)}
-        self._value_name = study.value_column
         self.trial = places.get(TRIAL)
-        self.value = next((places[w] for w in _value_names(study) if w in places), None)
-        self.params = {n: next((exact[form] for form in forms(n) if form in exact), None) for n in study.space}
+        self.value = next((places[word] for word in value_names if word in places), None)
+        self.params = {n: next((exact[form] for form in forms(n) if form in exact), None) for n in self._space}
         for name, place in self.params.items():
             if place is None:
                 found = next((places[w] for form in forms(name) if (w := form.lower()) in places), None)
                 self.params[name] = None if found in self.params.values() else found
-        self._choices = {n: by_form(p.choices) for n in study.space if (p := study.space[n]).choices}
         used = {self.trial, self.value, *self.params.values()}
         self.ignored = [name for i, name in enumerate(names) if name and i not in used]
-        self._check(path, names)
+        twice = sorted(name for name in names if name and names.count(name) > 1)
+        missing = [name for name, place in self.params.items() if place is None]
+        if twice:
+            raise SheetError(f"{self._path}: two columns are called {twice[0]!r}; rename or remove one")
+        if self.value is None:
+            hint = _near(self._value_name, names) or f"; the columns are {listed(names)}"
+            raise SheetError(f"{self._path}: expected a column {self._value_name!r} with the results{hint}")
+        if missing and self.trial is None:
+            why = "without trial numbers every parameter is needed"
+            raise SheetError(
+                f"{self._path}: expected a column {missing[0]!r}, since {why}{_near(missing[0], self.ignored)}"
+            )
 
     @property
     def floats(self) -> list[int | None]:
         """The columns where a decimal comma may be."""
         return [self.value, *(i for n, i in self.params.items() if self._space[n].kind == "float")]
 
-    def check_whole(self, path: str | Path) -> None:
+    def check_whole(self) -> None:
         """Raise a SheetError unless rows with a trial, all parameters and a value can be added."""
         missing = [TRIAL] if self.trial is None else [name for name, i in self.params.items() if i is None]
         if missing:
-            raise SheetError(f"{path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
+            raise SheetError(f"{self._path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
 
     def cells(self, number: int, params: dict[str, Any], *, comma: bool) -> list[str]:
         """A row for a trial, without its value."""
@@ -180,89 +198,59 @@ class _Columns:
             row[place] = text.replace(".", ",") if comma and isinstance(value, float) else text
         return row
 
-    def _check(self, path: str | Path, names: list[str]) -> None:
-        twice = {name for name in names if name and names.count(name) > 1}
-        missing = [name for name, place in self.params.items() if place is None]
-        if twice:
-            raise SheetError(f"{path}: two columns are called {sorted(twice)[0]!r}; rename or remove one")
-        if self.value is None:
-            near = difflib.get_close_matches(self._value_name, names, n=1)
-            found = f"; is it {near[0]!r}?" if near else f"; the columns are {listed(names)}"
-            raise SheetError(f"{path}: expected a column {self._value_name!r} with the results{found}")
-        if missing and self.trial is None:
-            near = difflib.get_close_matches(missing[0], self.ignored, n=1)
-            hint = f"; is it {near[0]!r}?" if near else ""
-            why = "without trial numbers every parameter is needed"
-            raise SheetError(f"{path}: expected a column {missing[0]!r}, since {why}{hint}")
-
-    def row(self, line: int, cells: list[str], *, comma: bool, own: bool) -> Row | None:
+    def row(self, line: int, cells: list[str], *, own: bool) -> Row | None:
         """What a line says; None if it has no result."""
         place = f"line {line}"
-        text = _cell(cells, self.value)
+        text, number = _cell(cells, self.value), None if own else _cell(cells, self.trial)
         if not text:
             return None
-        number = None if own else _trial(place, _cell(cells, self.trial))
-        result = _result(f"{place}, column {self._value_name!r}", text, comma=comma)
+        if number and not re.fullmatch(r"\d{1,15}(\.0*)?", number):
+            raise SheetError(f"{place}: expected a trial number, got {number!r}; leave it empty in a row of your own")
+        result = self._result(f"{place}, column {self._value_name!r}", text)
         params: dict[str, Any] = {}
         for name, column in self.params.items():
             given = _cell(cells, column)
             if given:
-                params[name] = self._param(place, name, given, comma=comma)
-            elif number is None:
+                params[name] = self._param(f"{place}, column {name!r}", name, given)
+            elif not number:
                 raise SheetError(f"{place}: {name!r} is empty; a row of one's own needs every parameter")
-        return Row(line, number, params, result)
+        return Row(line, int(float(number)) if number else None, params, result)
 
-    def _param(self, place: str, name: str, text: str, *, comma: bool) -> Any:
+    def _result(self, place: str, text: str) -> EvaluationResult:
+        failed = _FAILED.fullmatch(text)
+        if failed:
+            return EvaluationResult(reason=failed.group(1).strip() or "failed, as told by hand")
+        number = number_of(place, text, comma=self.comma)
+        if not math.isfinite(number):
+            raise SheetError(f"{place}: expected a number, got {text!r}; write the word failed if there is no result")
+        return EvaluationResult(number)
+
+    def _param(self, place: str, name: str, text: str) -> Any:
         parameter = self._space[name]
-        place = f"{place}, column {name!r}"
-        if not parameter.choices:
-            return _number(place, name, parameter, text, comma=comma)
-        said = self._choices[name]
-        found = choice_of(text, said, comma=comma)
-        if found is not None:
-            return found[0]
-        near = difflib.get_close_matches(text, list(said), n=1)
-        advice = f"did you mean {near[0]!r}?" if near else "correct it"
-        raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
+        if parameter.choices:
+            said = self._choices[name]
+            found = choices_of(text, said, comma=self.comma)
+            if len(found) == 1:
+                return found[0]
+            near = difflib.get_close_matches(text, said, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else "correct it"
+            raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
+        number, low, high = number_of(place, text, comma=self.comma), parameter.low, parameter.high
+        if not low <= number <= high:
+            near_bounds = [bound for bound in (low, high) if math.isclose(number, bound, rel_tol=_ROUNDING)]
+            if not near_bounds:
+                what = f"a number from {low} to {high}"
+                raise SheetError(f"{place}: expected {what}, got {text!r}; is it in other units, or a typing error?")
+            number = near_bounds[0]
+        try:
+            return parameter._value(parameter._check(name, number))
+        except SpaceError as error:
+            raise SheetError(f"{place}: {error}") from None
 
 
-def _value_names(study: StudyFile) -> list[str]:
-    """What the column of results may be called, in small letters."""
-    taken = {plain(name).lower() for name in study.space}
-    return [study.value_column, *(word for word in ("value", study.goal, "result") if word not in taken)]
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A file as text: how it is written, and its cells by line, header first."""
-
-    text: str
-    encoding: str
-    separator: str
-    lines: list[tuple[int, list[str]]]
-
-    @property
-    def comma(self) -> bool:
-        """May it have decimal commas? Where it has, spreadsheets separate columns by something else."""
-        return self.separator != ","
-
-
-def _table(study: StudyFile, path: Path) -> tuple[bytes, _Table]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SheetError(f"{path}: cannot be read: {error.strerror or error}; give a file that you may read") from None
-    if data.startswith(b"PK\3\4"):
-        raise SheetError(f"{path}: this is a workbook, not a table of text; save it as CSV (File, Save As)")
-    text, encoding = _decoded(data)
-    separator = _separator(study, text)
-    try:
-        lines = list(_filled(text, separator))
-    except csv.Error as error:
-        raise SheetError(f"{path}: expected CSV, got a line that is none ({error}); save it as CSV again") from None
-    if not lines:
-        raise SheetError(f"{path}: expected a table with a line of column names, got an empty file")
-    return data, _Table(text, encoding, separator, lines)
+def _near(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; is it {near[0]!r}?" if near else ""
 
 
 def _filled(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -300,40 +288,3 @@ def _decoded(data: bytes) -> tuple[str, str]:
 
 def _cell(cells: list[str], column: int | None) -> str:
     return "" if column is None or column >= len(cells) else cells[column].strip()
-
-
-def _trial(place: str, text: str) -> int | None:
-    if not text:
-        return None
-    if not re.fullmatch(r"\d{1,15}(\.0*)?", text):
-        raise SheetError(f"{place}: expected a trial number, got {text!r}; leave it empty in a row of your own")
-    return int(float(text))
-
-
-def _result(place: str, text: str, *, comma: bool) -> EvaluationResult:
-    failed = _FAILED.fullmatch(text)
-    if failed:
-        return EvaluationResult(reason=failed.group(1).strip() or "failed, as told by hand")
-    number = number_of(place, text, comma=comma)
-    if not math.isfinite(number):
-        raise SheetError(f"{place}: expected a number, got {text!r}; write the word failed if there is no result")
-    return EvaluationResult(number)
-
-
-def _number(place: str, name: str, parameter: Parameter, text: str, *, comma: bool) -> Any:
-    number = number_of(place, text, comma=comma)
-    if not parameter.low <= number <= parameter.high:
-        near = next((b for b in (parameter.low, parameter.high) if same_value_number(number, b)), None)
-        if near is None:
-            what = f"a number from {parameter.low} to {parameter.high}"
-            raise SheetError(f"{place}: expected {what}, got {text!r}; is it in other units, or a typing error?")
-        number = near
-    try:
-        return parameter._value(parameter._check(name, number))
-    except SpaceError as error:
-        raise SheetError(f"{place}: {error}") from None
-
-
-def same_value_number(a: float, b: float) -> bool:
-    """Equal but for dropped digits."""
-    return math.isclose(a, b, rel_tol=_ROUNDING)

@@ -4,18 +4,20 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sumbo._redaction import may_hold_secret, safe, shown
-from sumbo.errors import SpaceError, StudyFileError
+from sumbo.errors import SpaceError, StudyFileError, SumboError
+from sumbo.executors.objectives import Function, Objective, Program, placeholders
 from sumbo.regret import Direction
 from sumbo.space import Space
 from sumbo.space.parameters import Categorical, Choice, Float, Int, Parameter, closest, listed, show
 from sumbo.study.files.cells import alike, plain
-from sumbo.study.files.objectives import Function, Objective, Program
-from sumbo.study.files.programs import placeholders
+
+if TYPE_CHECKING:
+    from sumbo.methods import Method
 
 GOALS = ("minimize", "maximize")
 KNOWLEDGE = ("together", "apart", "groups", "max_group_size")
@@ -35,39 +37,22 @@ _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 @dataclass(frozen=True)
 class StudyFile:
-    """A study file, checked.
-
-    Attributes:
-        path: where it was read from.
-        name: the study's name in its storage.
-        goal: "minimize" or "maximize".
-        space: the parameters.
-        objective: what is evaluated; None for experiments by hand.
-        budget: number of evaluations; None where the command line must say.
-        seed: None where one is to be drawn when the study begins.
-        method: its name.
-        settings: the method's settings, unchecked but for their names' being strings.
-        storage: URL of the database, with paths made absolute.
-        workers: evaluations at a time; None for one, or as many as the executor has.
-        executor: "dask://HOST:PORT" for a cluster; None for processes of this machine.
-        timeout: seconds for one evaluation; None for no limit.
-        retries: how often a failed evaluation is tried again.
-    """
+    """A study file, checked."""
 
     path: Path
-    name: str
+    name: str  # the study's in its storage
     goal: Direction
     space: Space
-    objective: Objective | None
-    budget: int | None
-    seed: int | None
+    objective: Objective | None  # None for experiments by hand
+    budget: int | None  # evaluations; None where the command line must say
+    seed: int | None  # None where one is to be drawn when the study begins
     method: str
-    settings: dict[str, Any]
-    storage: str = field(repr=False)
-    workers: int | None
-    executor: str | None = field(repr=False)
-    timeout: float | None
-    retries: int
+    settings: dict[str, Any]  # the method's, unchecked
+    storage: str = field(repr=False)  # URL of the database, with paths made absolute
+    workers: int | None  # evaluations at a time; None for one, or as many as the executor has
+    executor: str | None = field(repr=False)  # "dask://HOST:PORT" for a cluster; None for processes of this machine
+    timeout: float | None  # seconds for one evaluation; None for no limit
+    retries: int  # how often a failed evaluation is tried again
 
     @property
     def value_column(self) -> str:
@@ -76,11 +61,7 @@ class StudyFile:
 
 
 def load(path: str | Path) -> StudyFile:
-    """Read and check a study file.
-
-    Raises:
-        StudyFileError: it cannot be read, or a key is unknown, missing or wrong; the message names file and key.
-    """
+    """Read and check a study file; a StudyFileError names the file and the key that is unknown, missing or wrong."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -88,9 +69,8 @@ def load(path: str | Path) -> StudyFile:
     except FileNotFoundError:
         raise StudyFileError(f"{path}: there is no such file; give the path of a study file (TOML)") from None
     except OSError as error:
-        raise StudyFileError(
-            f"{path}: cannot be read: {error.strerror or error}; give a file that you may read"
-        ) from None
+        what = f"cannot be read: {error.strerror or error}"
+        raise StudyFileError(f"{path}: {what}; give a file that you may read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StudyFileError(f"{path}: expected a TOML file in UTF-8, got: {error}; correct that place") from None
     return _Table(path, data).study()
@@ -102,6 +82,26 @@ def urls_of(path: str | Path) -> list[str]:
         return list(_urls(tomllib.loads(Path(path).read_text(encoding="utf-8"))))
     except (OSError, ValueError, RecursionError):
         return []
+
+
+def method_of(study: StudyFile) -> "Method":
+    """The method with its settings; a StudyFileError if there is no such method, or a setting makes no sense."""
+    from sumbo.methods import method_class  # compiled code: only those who ask need it
+
+    try:
+        kind = method_class(study.method)
+        known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # methods are dataclasses
+        for key in study.settings:
+            if key not in known:
+                advice = _advice(key, known, f"it has {', '.join(known) or 'none'}")
+                raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {key!r}; {advice}")
+        method = kind(**study.settings)
+        method.check(study.space)
+    except StudyFileError:
+        raise
+    except (SumboError, TypeError, ValueError) as error:
+        raise StudyFileError(f"{study.path}: method: {error}") from None
+    return method
 
 
 class _Table:
@@ -153,9 +153,8 @@ class _Table:
             return None
         text = self._text("objective", None)
         if not _FUNCTION.fullmatch(text):
-            self._wrong(
-                "objective", '"module:function"', text, 'such as "wing:drag" for drag in wing.py beside this file'
-            )
+            advice = 'such as "wing:drag" for drag in wing.py beside this file'
+            self._wrong("objective", '"module:function"', text, advice)
         module, _, function = text.partition(":")
         return Function(module, function, str(self._folder))
 
@@ -163,12 +162,8 @@ class _Table:
         command = self._data["command"]
         if not isinstance(command, list) or not command or not all(isinstance(a, str) for a in command):
             self._wrong("command", "a list of strings", command, 'such as ["./sim", "--angle", "{angle}"]')
-        parameters = self._data.get("parameters", "arguments")
         ways = ("arguments", "environment", "stdin")
-        if parameters not in ways:
-            self._wrong(
-                "parameters", f"one of {listed(ways)}", parameters, _advice(parameters, ways, "take one of them")
-            )
+        parameters = self._one_of("parameters", self._data.get("parameters", "arguments"), ways)
         value = self._data.get("value", "last-line")
         if value != "last-line" and not (isinstance(value, str) and re.fullmatch("json:.+", value)):
             self._wrong("value", '"last-line" or "json:KEY"', value, "say where in the output the value is")
@@ -187,12 +182,8 @@ class _Table:
                 self._wrong("command", f"names in braces among {listed(space.names)}", f"{{{name}}}", advice)
         unused = [name for name in space.names if name not in used]
         if unused:
-            self._wrong(
-                "command",
-                "each parameter in braces somewhere",
-                f"no {{{unused[0]}}}",
-                'add it, or pass parameters = "environment" or "stdin"',
-            )
+            advice = 'add it, or pass parameters = "environment" or "stdin"'
+            self._wrong("command", "each parameter in braces somewhere", f"no {{{unused[0]}}}", advice)
 
     # --- the space and the method ---
 
@@ -203,29 +194,21 @@ class _Table:
         taken = ("trial", f"value to {goal}")
         for name in tables:
             if plain(name).lower() in taken or name != name.strip() or not name:
-                self._wrong(
-                    f"space.{name}",
-                    "a name of its own without blanks around it",
-                    name,
-                    f"rename it; {listed(taken)} are taken by sheets",
-                )
+                advice = f"rename it; {listed(taken)} are taken by sheets"
+                self._wrong(f"space.{name}", "a name of its own without blanks around it", name, advice)
         self._check_apart("space", "names", tables)
         return Space({name: self._parameter(f"space.{name}", table) for name, table in tables.items()})
 
     def _parameter(self, key: str, table: Any) -> Parameter:
         if not isinstance(table, dict):
-            self._wrong(
-                key, "a table with type, low and high", table, 'such as {type = "float", low = 0.0, high = 1.0}'
-            )
-        kind = table.get("type")
-        if not isinstance(kind, str) or kind not in _SPACE_KEYS:
-            advice = _advice(kind, _SPACE_KEYS, "take one of them")
-            self._wrong(f"{key}.type", f"one of {listed(tuple(_SPACE_KEYS))}", kind, advice)
+            advice = 'such as {type = "float", low = 0.0, high = 1.0}'
+            self._wrong(key, "a table with type, low and high", table, advice)
+        kind = self._one_of(f"{key}.type", table.get("type"), tuple(_SPACE_KEYS))
         make, keys = _SPACE_KEYS[kind]
         self._check_keys(table, ("type", *keys), f"{key}.")
         for needed in keys[:2] if kind != "categorical" else keys:
             if needed not in table:
-                self._missing(f"{key}.{needed}", f"a {kind} needs it")
+                raise StudyFileError(f"{self._path}: {key}.{needed} is missing; a {kind} needs it")
         try:
             parameter: Parameter = make(**{k: v for k, v in table.items() if k != "type"})
         except SpaceError as error:
@@ -248,9 +231,8 @@ class _Table:
             settings = {key: _tuples(value) for key, value in method.items() if key != "name"}
             method = method.get("name")
         if not isinstance(method, str):
-            self._wrong(
-                "method", 'a name, or a table such as {name = "add-gp-ucb", group_size = 4}', method, "name one"
-            )
+            expected = 'a name, or a table such as {name = "add-gp-ucb", group_size = 4}'
+            self._wrong("method", expected, method, "name one")
         for key in KNOWLEDGE:
             if key in self._data:
                 if key in settings:
@@ -288,19 +270,20 @@ class _Table:
             return None
         given = self._text("executor", None)
         if not re.fullmatch(r"dask://([\w.-]+|\[[\da-fA-F:.]+\]):[0-9]{1,5}", given):
-            self._wrong(
-                "executor",
-                '"dask://HOST:PORT", the address of a Dask scheduler',
-                given,
-                "correct it; for processes of this machine, remove it and say workers = N",
-            )
+            advice = "correct it; for processes of this machine, remove it and say workers = N"
+            self._wrong("executor", '"dask://HOST:PORT", the address of a Dask scheduler', given, advice)
         return given
 
     # --- single values ---
 
+    def _one_of(self, key: str, value: Any, known: Sequence[str]) -> str:
+        if value not in known:
+            self._wrong(key, f"one of {listed(known)}", value, _advice(value, known, "take one of them"))
+        return str(value)
+
     def _text(self, key: str, default: str | None) -> str:
         if key not in self._data and default is None:
-            self._missing(key, "every study needs it")
+            raise StudyFileError(f"{self._path}: {key} is missing; every study needs it")
         value = self._data.get(key, default)
         if not isinstance(value, str) or not value.strip():
             self._wrong(key, "a text in quotes", value, "write it in quotes")
@@ -327,9 +310,6 @@ class _Table:
                 name, names = show(prefix + key, urls=self._urls), f"the keys are {', '.join(known)}"
                 raise StudyFileError(f"{self._path}: unknown key {name}; {names}; {advice}")
 
-    def _missing(self, key: str, why: str) -> NoReturn:
-        raise StudyFileError(f"{self._path}: {key} is missing; {why}")
-
     def _wrong(self, key: str, expected: str, got: object, advice: str) -> NoReturn:
         text = _kind(got) if key in _PLACES else show(got, urls=self._urls)
         raise StudyFileError(f"{self._path}: {key}: expected {expected}, got {text}; {advice}")
@@ -337,10 +317,10 @@ class _Table:
 
 def _kind(place: object) -> str:
     """A storage or an executor that makes no sense: a password may be all that it says."""
-    if not isinstance(place, str):
-        name = type(place).__name__
-        return {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
-    return repr(shown(place)) if "://" in place else "a text without ://"
+    if isinstance(place, str):
+        return repr(shown(place)) if "://" in place else "a text without ://"
+    name = type(place).__name__
+    return {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
 
 
 def _urls(data: dict[str, Any]) -> Iterator[str]:

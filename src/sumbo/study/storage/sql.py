@@ -5,16 +5,17 @@ study's row until the transaction ends: one writes at a time, commits come in th
 `changed` is above the last number seen is all there is to read again. No order goes by a clock.
 
 ask     UPDATE study, [SELECT what others wrote], INSERT trial; before a slow suggestion a SELECT more
-tell    UPDATE study, UPDATE trial
+tell    UPDATE study, [SELECT what others wrote], UPDATE trial
 """
 
 import gc
 import json
-import re
-import sqlite3
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,80 +24,24 @@ from sqlalchemy.engine import Connection, Engine
 
 from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.executors.results import EvaluationResult
+from sumbo.executors import EvaluationResult
 from sumbo.space import Space
-from sumbo.study.ledger import Ledger, Record, State, digest, told
-from sumbo.study.storage import holders
-from sumbo.study.storage.integrity import check_records
+from sumbo.study.ledger import Ledger, Record, check_record, digest, told
+from sumbo.study.storage import clock, leases, studies, trials
 
-HEARTBEAT = 30.0  # seconds between two signs of life
-_GRACE = 300.0  # seconds of unavailable_reason after which a process of another machine counts as dead
+_GRACE = 300.0  # seconds of silence after which a process of another machine counts as dead
 _MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
 
-VERSION = 1  # of the tables; raised when an older sumbo would misunderstand them
-
-_tables = sa.MetaData()
-
-studies = sa.Table(
-    "sumbo_studies",
-    _tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String(500), nullable=False, unique=True),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("direction", sa.String(20), nullable=False),
-    sa.Column("space", sa.Text, nullable=False),  # JSON
-    sa.Column("seed", sa.Text, nullable=False),  # larger than any integer of SQL
-    sa.Column("sequence", sa.BigInteger, nullable=False),
+# In the order of a Record's fields, which are built by the hundred thousand; the last of them are kept as they are.
+_PLAIN = (
+    *("seen", "budget", "state", "told", "value", "reason", "detail", "lease", "lost"),
+    *("suggest_seconds", "seconds", "started", "ended"),
 )
-
-trials = sa.Table(
-    "sumbo_trials",
-    _tables,
-    sa.Column("study_id", sa.ForeignKey(studies.c.id), primary_key=True, autoincrement=False),
-    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("changed", sa.BigInteger, nullable=False),  # sequence number of the last event
-    sa.Column("asked", sa.BigInteger, nullable=False),
-    sa.Column("seen", sa.BigInteger),
-    sa.Column("told", sa.BigInteger),
-    sa.Column("state", sa.String(10), nullable=False),
-    sa.Column("params", sa.Text, nullable=False),  # JSON
-    sa.Column("unit", sa.LargeBinary),  # doubles: to compute 100,000 points from their params takes seconds
-    sa.Column("value", sa.Double),
-    sa.Column("reason", sa.Text),
-    sa.Column("detail", sa.Text),
-    sa.Column("earlier", sa.Text),  # JSON
-    sa.Column("signature", sa.String(20)),
-    sa.Column("budget", sa.BigInteger),
-    sa.Column("metadata", sa.Text),  # JSON
-    sa.Column("method_state", sa.Text),  # JSON
-    sa.Column("lease", sa.Integer),
-    sa.Column("lost", sa.Integer, nullable=False),
-    sa.Column("suggest_seconds", sa.Double),
-    sa.Column("seconds", sa.Double),
-    sa.Column("started", sa.Double),
-    sa.Column("ended", sa.Double),
-    sa.Index("sumbo_trials_changed", "study_id", "changed"),
-)
-
-leases = sa.Table(
-    "sumbo_leases",
-    _tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("study_id", sa.ForeignKey(studies.c.id), nullable=False),
-    sa.Column("holder", sa.Text, nullable=False),  # JSON: which process
-    sa.Column("beat", sa.Double, nullable=False),  # its last sign of life, by the database's clock
-)
-
-# In the order of a Record's fields, which are built by the hundred thousand.
-_READ = (
-    *("number", "params", "unit", "asked", "seen", "signature", "budget", "metadata", "method_state", "state", "told"),
-    *("value", "reason", "detail", "earlier", "lease", "lost", "suggest_seconds", "seconds", "started", "ended"),
-)
+_READ = ("number", "params", "unit", "asked", "signature", "metadata", "method_state", "earlier", *_PLAIN)
 # What an event can change; the rest is written when a trial is asked for.
-_TOLD = ("changed", "state", "told", "value", "reason", "detail", "lease", "seconds", "ended")
-_CHANGING = (*_TOLD, "earlier", "lost")
+_CHANGING = ("changed", "state", "told", "value", "reason", "detail", "lease", "lost", "seconds", "ended", "earlier")
 
-_study, _number = trials.c.study_id == sa.bindparam("study"), trials.c.number == sa.bindparam("trial")
+_study = trials.c.study_id == sa.bindparam("study")
 
 # Statements are made once: to put one together takes as long as the database takes for it.
 _NEXT = (
@@ -117,40 +62,7 @@ _ALL = _reading(sa.null())
 _since: sa.BindParameter[int] = sa.bindparam("since")
 _NEW = _reading(sa.case((trials.c.asked > _since, trials.c.method_state))).where(trials.c.changed > _since)
 _INSERT = sa.insert(trials)
-_CHANGE = sa.update(trials).where(_study, _number)
-_TELL = _CHANGE.where(trials.c.told.is_(None), trials.c.lease.is_not_distinct_from(sa.bindparam("holder")))
-_PLAIN = ("lost", "suggest_seconds", "seconds", "started", "ended", "budget", "lease", "signature", "value")
-
-
-def open_engine(url: str) -> Engine:
-    """The database, with our tables in it.
-
-    A commit is on the disk when it returns (synchronous=FULL). SQLite's write-ahead log makes that one flush instead of
-    three or four, and readers do not wait for writers.
-    """
-    if url.startswith("sqlite"):
-        engine = sa.create_engine(url, connect_args={"timeout": 60})
-        sa.event.listen(engine, "connect", _configure)
-    else:
-        # The driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version.
-        engine = sa.create_engine(re.sub("^postgresql:", "postgresql+psycopg:", url), pool_pre_ping=True)
-    _tables.create_all(engine)
-    return engine
-
-
-def _configure(connection: Any, record: object) -> None:
-    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
-        try:
-            connection.execute(f"PRAGMA {pragma}").close()
-        except sqlite3.Error:  # a folder or disk that does not allow it: SQLite's defaults are as safe, only slower
-            continue
-
-
-def clock(engine: Engine) -> sa.ColumnElement[float]:
-    """The database's own time in seconds."""
-    if engine.dialect.name == "sqlite":
-        return sa.literal_column("(julianday('now') - 2440587.5) * 86400.0")
-    return sa.literal_column("extract(epoch from clock_timestamp())")
+_CHANGE = sa.update(trials).where(_study, trials.c.number == sa.bindparam("trial"))
 
 
 class SqlLedger(Ledger):
@@ -169,7 +81,7 @@ class SqlLedger(Ledger):
         self._digest = digest(space.to_dict())
         self._lease: int | None = None
         self._connection: Connection | None = None
-        self._uncommitted: list[tuple[Record, int]] = []
+        self._uncommitted: list[Record] = []
         self.refresh()
 
     # --- reading ---
@@ -187,65 +99,48 @@ class SqlLedger(Ledger):
             if not rows:
                 return
             records = sorted((self._record(*row) for row in rows), key=lambda record: record.number)
-            check_records(records, len(self.records))
+            known = len(self.records)
+            for record in records:
+                if record.number > known:
+                    raise ValueError(f"trial {record.number}: there is no trial {known}")
+                check_record(record)
+                known += record.number == known
             self._apply(records)
             self.sequence = max(row[0] for row in rows)
         if first:
-            self._read_states(connection)
-
-    def _read_states(self, connection: Connection) -> None:
-        """The latest state of each signature."""
-        mine = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
-        latest = sa.select(sa.func.max(trials.c.number)).where(mine).group_by(trials.c.signature)
-        where = sa.and_(trials.c.study_id == self.study_id, trials.c.number.in_(latest))
-        for row in connection.execute(sa.select(trials.c.signature, trials.c.method_state).where(where)):
-            self._states[row.signature] = json.loads(row.method_state)
+            for row in self._stored_states(connection, latest=True):
+                self._states[row.signature] = json.loads(row.method_state)
 
     def read_all_states(self) -> None:
         """Those of earlier suggestions as well, to make these again."""
-        where = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
         with self.engine.connect() as connection:
-            for row in connection.execute(sa.select(trials.c.number, trials.c.method_state).where(where)):
+            for row in self._stored_states(connection, latest=False):
                 if row.number < len(self.records):
                     self.records[row.number].method_state = json.loads(row.method_state)
 
+    def _stored_states(self, connection: Connection, *, latest: bool) -> Iterator[Any]:
+        """What suggestions left, or the latest of each signature alone."""
+        mine = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
+        query = sa.select(trials.c.number, trials.c.signature, trials.c.method_state).where(mine)
+        if latest:
+            last = sa.select(sa.func.max(trials.c.number)).where(mine).group_by(trials.c.signature)
+            query = query.where(trials.c.number.in_(last))
+        return iter(connection.execute(query))
+
     def _record(
-        self,
-        changed: int,
-        number: int,
-        text: str,
-        unit: bytes | None,
-        asked: int,
-        seen: int | None,
-        signature: str | None,
-        budget: int | None,
-        metadata: str | None,
-        method_state: str | None,
-        state: State,
-        told: int | None,
-        value: float | None,
-        reason: str | None,
-        detail: str | None,
-        earlier: str | None,
-        *rest: Any,
+        self, changed: int, number: int, text: str, unit: bytes | None, asked: int, signature: str | None, *rest: Any
     ) -> Record:
+        metadata, method_state, earlier, *plain = rest
         return Record(
             number,
             text,
             np.frombuffer(unit) if unit and signature and signature[:8] == self._digest else self._unit(text),
             asked,
-            seen,
             signature,
-            budget,
             None if metadata is None else json.loads(metadata),
             None if method_state is None else json.loads(method_state),
-            state,
-            told,
-            value,
-            reason,
-            detail,
             () if earlier is None else tuple(map(tuple, json.loads(earlier))),
-            *rest,
+            *plain,
         )
 
     def _unit(self, text: str) -> Array | None:
@@ -262,7 +157,7 @@ class SqlLedger(Ledger):
     @contextmanager
     def writing(self) -> Iterator[int]:
         with self.engine.begin() as connection:
-            sequence = self._next(connection)
+            sequence = int(connection.execute(_NEXT, {"study": self.study_id}).scalar_one())  # locked until we commit
             if sequence > self.sequence + 1:
                 self._read(connection)
             self._connection, self._uncommitted = connection, []
@@ -273,7 +168,7 @@ class SqlLedger(Ledger):
             if not self._uncommitted:  # no event after all
                 connection.rollback()
         if self._uncommitted:  # it is on the disk now
-            self._apply([record for record, _ in self._uncommitted])
+            self._apply(self._uncommitted)
             self.sequence = sequence
 
     def put(self, record: Record, sequence: int) -> None:
@@ -284,29 +179,14 @@ class SqlLedger(Ledger):
         else:
             values = {name: row[name] for name in _CHANGING}
             self._connection.execute(_CHANGE, {"study": self.study_id, "trial": record.number, **values})
-        self._uncommitted.append((record, sequence))
-
-    def tell(self, number: int, result: EvaluationResult, lease: int | None = None) -> bool:
-        with self.engine.begin() as connection:
-            sequence = self._next(connection)
-            record = told(self.records[number], result, sequence)
-            row = self._row(record, sequence)
-            values = {name: row[name] for name in _TOLD}
-            which = {"study": self.study_id, "trial": number, "holder": lease}
-            if connection.execute(_TELL, {**which, **values}).rowcount != 1:
-                connection.rollback()
-                return False
-        if sequence == self.sequence + 1:
-            self._apply([record])
-            self.sequence = sequence
-        return True  # else the next look brings it, with what others wrote before
+        self._uncommitted.append(record)
 
     # --- sharing ---
 
     @property
     def lease(self) -> int | None:
         if self._lease is None:
-            row = {"study_id": self.study_id, "holder": json.dumps(holders.me()), "beat": clock(self.engine)}
+            row = {"study_id": self.study_id, "holder": json.dumps(this_process()), "beat": clock(self.engine)}
             with self.engine.begin() as connection:
                 made = connection.execute(sa.insert(leases).values(row).returning(leases.c.id))
                 self._lease = int(made.scalar_one())
@@ -353,30 +233,21 @@ class SqlLedger(Ledger):
         held = sa.select(leases.c.id, leases.c.holder, now - leases.c.beat)
         with self.engine.connect() as connection:
             rows = connection.execute(held.where(leases.c.id.in_({record.lease for record in others}))).all()
-        dead = {key for key, holder, silent in rows if holders.is_gone(json.loads(holder)) or silent > _GRACE}
+        dead = {key for key, holder, silent in rows if is_gone(json.loads(holder)) or silent > _GRACE}
         return [r.number for r in others if r.lease in dead and self._give_back(r.number, r.lease, lost=1)]
 
     def holder(self, record: Record) -> dict[str, Any] | None:
-        """The process that evaluates the trial; None if none does."""
+        """The process that evaluates the trial, or did; None if none has it."""
         if record.lease is None:
             return None
         with self.engine.connect() as connection:
             text = connection.execute(sa.select(leases.c.holder).where(leases.c.id == record.lease)).scalar()
         return None if text is None else json.loads(text)
 
-    def _next(self, connection: Connection) -> int:
-        """The next sequence number; until the transaction ends, nobody else gets one."""
-        return int(connection.execute(_NEXT, {"study": self.study_id}).scalar_one())
-
     def _row(self, record: Record, sequence: int) -> dict[str, Any]:
-        return {
+        return {name: getattr(record, name) for name in ("number", "asked", "signature", *_PLAIN)} | {
             "study_id": self.study_id,
             "changed": sequence,
-            "number": record.number,
-            "asked": record.asked,
-            "seen": record.seen,
-            "told": record.told,
-            "state": record.state,
             "params": record.text,
             "unit": None if record.unit is None else record.unit.tobytes(),
             "reason": _storable(record.reason),
@@ -384,7 +255,6 @@ class SqlLedger(Ledger):
             "earlier": json.dumps(record.earlier) if record.earlier else None,
             "metadata": None if record.metadata is None else json.dumps(record.metadata),
             "method_state": None if record.method_state is None else json.dumps(record.method_state),
-            **{name: getattr(record, name) for name in _PLAIN},
         }
 
 
@@ -403,3 +273,53 @@ def _uncollected() -> Iterator[None]:
 def _storable(text: str | None) -> str | None:
     """What a database takes as text: not half of a character, nor (PostgreSQL) a NUL."""
     return None if text is None else text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# --- who holds a lease ---
+
+_PROC = Path("/proc")
+
+
+def this_process() -> dict[str, Any]:
+    """The holder of a lease: known by its machine's current boot, its process namespace, its id and its start time.
+
+    So neither a restarted machine, nor a container beside this one, nor a reused id is mistaken for it.
+    """
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "place": _place(), "pid": pid, "started": _started(pid)}
+
+
+def is_gone(holder: dict[str, Any]) -> bool:
+    """Has the process ended for certain? False also where this cannot be told: its heartbeat decides then."""
+    pid = holder.get("pid")
+    if holder.get("place") != _place() or not isinstance(pid, int) or os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is there, and somebody else's
+        pass
+    return holder.get("started") != _started(pid)
+
+
+def _place() -> str:
+    """Where process ids mean the same as here."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink(_PROC / 'self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _started(pid: int) -> str | None:
+    """When the process started, in the machine's own count; None where the machine does not say.
+
+    None too for one that has ended and waits to be collected by its parent, which in a container may be never.
+    """
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # from field 3 on; the name, field 2, may hold blanks and brackets
+    return None if fields[0] in "ZX" else fields[19]

@@ -1,27 +1,90 @@
-"""A program as objective: its arguments, its environment, its input; its value from its output. Never a shell."""
+"""What a study file has evaluated: a function by name, or any program. Plain data that a worker process can be sent.
 
+A program gets its parameters as arguments, in its environment or on its input; its value is in its output. Never a
+shell.
+"""
+
+import importlib
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from sumbo._redaction import safe
 from sumbo.errors import StudyFileError
-from sumbo.executors.offspring import kill_group
-from sumbo.executors.results import EvaluationResult, result_of, too_long
-from sumbo.study.files.objectives import Job, Program
+from sumbo.executors import EvaluationResult, result_of, too_long, worker
 
 # "{{" and "}}" stand for single braces, as in Python's format strings; anything else in braces is a parameter.
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _TAIL_LINES, _TAIL_BYTES = 10, 4000
 _MAX_OUTPUT = 2**24
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function of a dict of parameters."""
+
+    module: str
+    name: str
+    folder: str  # added to the module search path, and the working directory
+
+
+@dataclass(frozen=True)
+class Program:
+    """Any program."""
+
+    command: tuple[str, ...]  # its arguments, with {name} for a parameter's value
+    parameters: str  # "arguments", "environment", or "stdin" (as JSON)
+    value: str  # "last-line" of its output, or "json:KEY"
+    folder: str  # the working directory
+    timeout: float | None  # seconds after which it is killed with all its children; None for never
+
+
+Objective = Function | Program
+
+
+@dataclass(frozen=True)
+class Job:
+    """One evaluation."""
+
+    study: str
+    number: int
+    params: dict[str, Any]
+
+
+def evaluate(objective: Objective, job: Job, group: "Group | None" = None) -> EvaluationResult:
+    """Evaluate one job. An exception of the objective is the worker's to report."""
+    if isinstance(objective, Function):
+        return result_of(_found(objective)(dict(job.params)))
+    result = run_program(objective, job, group)
+    # With what the program printed.
+    return result if result.reason is None else replace(result, reason=safe(result.reason), detail=safe(result.detail))
+
+
+def evaluate_here(objective: Objective, job: Job) -> EvaluationResult:
+    """The same in a worker process of our own, which ends the program when it must end itself."""
+    group = Group()
+    worker.at_end[:] = [group.end]
+    return evaluate(objective, job, group)
+
+
+def _found(function: Function) -> Any:
+    """The function; imported at the first call, so that a mistake in its module is a failed trial with a reason."""
+    if sys.path[0] != function.folder and os.path.isdir(function.folder):  # another machine may have it installed
+        sys.path.insert(0, function.folder)
+        os.chdir(function.folder)
+    return getattr(importlib.import_module(function.module), function.name)
+
+
+# --- programs ---
 
 
 def placeholders(argument: str) -> list[str]:
@@ -67,10 +130,10 @@ class Group:
         self._lock = threading.Lock()
         self._pid: int | None = None
 
-    def start(self, popen: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
+    def start(self, arguments: list[str], **settings: Any) -> "subprocess.Popen[bytes]":
         """Start a program. Under the lock, so that none is running that `end` does not know of."""
         with self._lock:
-            process = popen()
+            process = subprocess.Popen(arguments, start_new_session=True, **settings)
             self._pid = process.pid
             return process
 
@@ -83,7 +146,7 @@ class Group:
         """End the program, and let no other start: the lock stays taken."""
         self._lock.acquire()
         if self._pid is not None:
-            kill_group(self._pid)
+            worker.kill_group(self._pid)
 
 
 def run_program(program: Program, job: Job, group: Group | None = None) -> EvaluationResult:
@@ -99,27 +162,18 @@ def run_program(program: Program, job: Job, group: Group | None = None) -> Evalu
             stdin.write(json.dumps(job.params).encode())
             stdin.seek(0)
         try:
-            process = group.start(
-                lambda: subprocess.Popen(
-                    arguments,
-                    stdin=stdin,
-                    stdout=out,
-                    stderr=err,
-                    env=environment,
-                    cwd=program.folder,
-                    start_new_session=True,
-                )
-            )
+            streams = {"stdin": stdin, "stdout": out, "stderr": err}
+            process = group.start(arguments, **streams, env=environment, cwd=program.folder)
         except (OSError, ValueError) as error:  # not found, not executable, a NUL in an argument
             return EvaluationResult(reason=f"the program could not be started: {error}", kind="not started")
         try:
             code = process.wait(program.timeout)
-            group.forget()
         except subprocess.TimeoutExpired:
-            kill_group(process.pid)
+            worker.kill_group(process.pid)
             process.wait()
-            group.forget()
             return EvaluationResult(reason=too_long(program.timeout or 0.0), detail=_tail(err))
+        finally:
+            group.forget()
         if code != 0:
             return EvaluationResult(reason=_ending(code), detail=_tail(err))
         outcome = read_value(_read(out, _MAX_OUTPUT), program.value)
@@ -174,12 +228,8 @@ def _ending(code: int) -> str:
 
 
 def _tail(file: IO[bytes]) -> str:
-    return last_lines(_read(file, _TAIL_BYTES).splitlines())
-
-
-def last_lines(lines: Iterable[str]) -> str:
     """The end of what was said, without blank lines at its end."""
-    return "\n".join("\n".join(lines).rstrip().splitlines()[-_TAIL_LINES:])
+    return "\n".join(_read(file, _TAIL_BYTES).rstrip().splitlines()[-_TAIL_LINES:])
 
 
 def _read(file: IO[bytes], limit: int) -> str:
