@@ -10,9 +10,9 @@ from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.kernels import FAMILIES
 from sumbo.structure import posterior, random_trials, sampling, search, search_overlapping
 from sumbo.structure import score as score_module
+from sumbo.structure.group_constraints import Rules
 from sumbo.structure.moves import SHORTLIST, PartitionMoves
 from sumbo.structure.relaxation import Relaxation, joined
-from sumbo.structure.rules import Rules
 from sumbo.structure.sampling import gibbs_sweep, sample, summarise
 from sumbo.structure.score import Problem, Scorer, Tied
 

@@ -78,7 +78,7 @@ def ascend(
     Every round evaluates one trial point of each search that is not done; a search whose trial is not good enough
     halves its step, the others move on. Searches do not influence each other.
     """
-    from sumbo.acquisition._lbfgs import quasi_newton  # compiled code, which takes a third of a second to import
+    from sumbo._loops import quasi_newton  # compiled code, which takes a third of a second to import
 
     x = np.clip(np.array(starts, dtype=float), 0.0, 1.0)
     f, g = function(x)

@@ -87,25 +87,27 @@ class Terms:
 def gram(XT: Array, terms: Terms) -> Array:
     """K(X, X), lower half; the upper half is zero."""
     n = XT.shape[1]
-    K = np.zeros((n, n))
+    K = np.zeros((1, n, n))
     # Row p costs p + 1: equal work lies between roots of equal steps.
     bounds = [round(n * share**0.5) for share in _shares(n)]
-    threads.spread(lambda a, b: loops().gram(XT, *_flat(terms), a, b, K), bounds)
-    return K
+    threads.spread(lambda a, b: loops().cross(XT, XT, *_flat(terms), True, a, b, K), bounds)
+    return K[0]
 
 
 def cross(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k(Z, X) of the sum: (m, n)."""
-    m = ZT.shape[1]
-    K = np.zeros((m, XT.shape[1]))
-    bounds = [round(m * share) for share in _shares(m)]
-    threads.spread(lambda a, b: loops().cross(ZT, XT, *_flat(terms), a, b, K), bounds)
-    return K
+    return _cross(ZT, XT, terms, 1)[0]
 
 
 def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k_j(Z_j, X_j) of every group: (M, m, n)."""
-    return loops().cross_groups(ZT, XT, *_flat(terms))
+    return _cross(ZT, XT, terms, len(terms.s2))
+
+
+def _cross(ZT: Array, XT: Array, terms: Terms, layers: int) -> Array:
+    K = np.zeros((layers, ZT.shape[1], XT.shape[1]))
+    threads.spread(lambda a, b: loops().cross(ZT, XT, *_flat(terms), False, a, b, K), _rows(ZT))
+    return K
 
 
 def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
@@ -124,17 +126,13 @@ def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tupl
 
 
 def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
-    """d/dz_a of sum_q A[a, q] k(z_a, x_q): (m, D); nominal dimensions have no gradient."""
-    m = ZT.shape[1]
-    G = np.zeros((m, len(ZT)))
-    bounds = [round(m * share) for share in _shares(m)]
-    threads.spread(lambda a, b: loops().cross_gradient(ZT, XT, *_flat(terms), A, a, b, G), bounds)
+    """d/dz_a of sum_q A[a, q] k(z_a, x_q), or of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D).
+
+    Nominal dimensions have no gradient.
+    """
+    A, G = A if A.ndim == 3 else A[None], np.zeros((ZT.shape[1], len(ZT)))
+    threads.spread(lambda a, b: loops().cross_gradient(ZT, XT, *_flat(terms), A, a, b, G), _rows(ZT))
     return G
-
-
-def cross_groups_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
-    """d/dz_a of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D)."""
-    return loops().cross_groups_gradient(ZT, XT, *_flat(terms), A)
 
 
 def _flat(terms: Terms) -> tuple[Any, ...]:
@@ -145,3 +143,9 @@ def _shares(rows: int) -> list[float]:
     """0 to 1 in as many steps as there are threads for so many rows."""
     pieces = threads.pieces(rows)
     return [i / pieces for i in range(pieces + 1)]
+
+
+def _rows(ZT: Array) -> list[int]:
+    """Bounds of equal parts of the points."""
+    m = ZT.shape[1]
+    return [round(m * share) for share in _shares(m)]

@@ -18,6 +18,7 @@ from sumbo.errors import DataError
 from sumbo.gp import loops
 
 _FIRST_JITTER = 1e-12  # relative to the mean of the diagonal; grows tenfold until LAPACK is content
+LOG_2PI = float(np.log(2.0 * np.pi))
 SMALLEST_PIVOT = 1e-12  # relative to the new diagonal element, when a row is appended
 
 
@@ -63,7 +64,7 @@ class Factor:
 
     def log_determinant(self) -> float:
         """log |K|."""
-        return 2.0 * float(np.log(self.buffer.diagonal()[: self.n]).sum())
+        return log_determinant(self.buffer[: self.n, : self.n])
 
     def append(self, k: Array, diagonal: float) -> "Factor | None":
         """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2).
@@ -149,3 +150,13 @@ def solve_factored(L: Array, b: Array) -> Array:
     """(L L^T)^-1 b."""
     x, _ = lapack.dpotrs(L.T, b, lower=0)
     return x
+
+
+def log_determinant(L: Array) -> float:
+    """log |L L^T|."""
+    return 2.0 * float(np.log(L.diagonal()).sum())
+
+
+def log_density(y: Array, alpha: Array, log_determinant: float) -> float:
+    """log N(y | 0, K), given K^-1 y and log |K|."""
+    return float(-0.5 * (y @ alpha) - 0.5 * log_determinant - 0.5 * len(y) * LOG_2PI)

@@ -25,7 +25,7 @@ import numpy as np
 from sumbo._typing import Array
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
-from sumbo.gp.evidence import log_evidence
+from sumbo.gp.fit import log_evidence
 from sumbo.gp.kernels import Terms, family_index
 from sumbo.gp.threads import on_one_thread
 from sumbo.structure.group_constraints import Group, Wishes

@@ -1,7 +1,7 @@
 """Smooth stand-ins for the choice of groups: pairs of dimensions, each with a weight that is climbed.
 
-`Relaxation` has all pairs at once, as products of kernels, and shows a search for disjoint groups where to start.
-`Spectral` has some pairs, as sums of polynomials, and tells what one more or less is worth to one for overlapping groups.
+`Relaxation` has all pairs at once, as products of kernels: it shows where a search for disjoint groups may start.
+`Spectral` has some pairs, as sums of polynomials: it tells what one more is worth, to find groups that overlap.
 
 | symbol | shape     | meaning                                                                         |
 |--------|-----------|---------------------------------------------------------------------------------|

@@ -1,7 +1,11 @@
-"""Many observations: a model on some of them, the support, that still learns from all. Cost linear in n.
+"""What is computed from the observations once and shared by all groups: exactly, or through some of them where many.
 
-The fully independent training conditional (FITC) approximation: the function is what the kernel at m support points U
-spans, and beside it each observation has a part of its own, as large as what the support leaves unexplained there:
+`AdditiveGP` has the one or the other and does not ask which. `Exact`: K = L L^T is the covariance of all points with
+noise, and alpha = K^-1 y.
+
+`Sparse`: a model on some observations, the support, that still learns from all, at a cost linear in n. It is the fully
+independent training conditional (FITC) approximation: the function is what the kernel at m support points U spans, and
+beside it each observation has a part of its own, as large as what the support leaves unexplained there:
 
     mean(z)     = k(z, U) a,                 a = L^-T B^-1 sum_i a_i y_i / lambda_i
     variance(z) = k(z, z) - |k(z, U) L^-T C|^2
@@ -13,11 +17,14 @@ all that predicts and differentiates is shared, the components' posteriors inclu
 place of the simpler rule with the noise alone: a point far from the support, which it cannot represent, then does not
 bend the model near the best points, which are support.
 
-| symbol | shape  | meaning                                             |
-|--------|--------|-----------------------------------------------------|
-| UT     | (D, m) | support points                                      |
-| A      | (n, m) | one row a_i / sqrt(lambda_i) per observation        |
-| B      | (m, m) | what all observations together say                  |
+| symbol | shape            | meaning                                                  |
+|--------|------------------|----------------------------------------------------------|
+| XT     | (D, n) or (D, m) | points that predictions refer to: all, or the support U  |
+| points | (D, n)           | all points                                               |
+| alpha  | (n,) or (m,)     | K^-1 y, or a                                             |
+| L_inv  | (n, n) or (m, m) | inverse of the Cholesky factor, or C^T L^-1              |
+| A      | (n, m)           | one row a_i / sqrt(lambda_i) per observation             |
+| B      | (m, m)           | what all observations together say                       |
 """
 
 from dataclasses import dataclass, replace
@@ -27,13 +34,88 @@ import numpy as np
 
 from sumbo._typing import Array
 from sumbo.gp import kernels, linalg
-from sumbo.gp.evidence import LOG_2PI
 from sumbo.gp.kernels import Terms
 
 EXACT_LIMIT = 2000  # observations up to which the model is exact
 FIT_POINTS = 1000  # observations from which hyperparameters are learned, at most
 _WORK = 1e10  # n m^2, multiplications that conditioning may take
 _BLOCK = 2000  # observations taken in at a time, to bound memory
+
+
+@dataclass(frozen=True)
+class Exact:
+    """n observations and the factor of their covariance. Immutable."""
+
+    terms: Terms
+    noise_variance: float
+    XT: Array
+    y: Array
+    factor: linalg.Factor
+
+    @classmethod
+    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array, jitter: float = 0.0) -> "Exact":
+        """From scratch: O(n^3). The jitter is added to the diagonal, and more where it takes more."""
+        XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
+        K = kernels.gram(XT, terms)
+        K.flat[:: len(K) + 1] += noise_variance + jitter
+        L, more = linalg.cholesky_in_place(K)
+        return cls(terms, noise_variance, XT, y, linalg.Factor(L, len(y), jitter + more, [len(y)]))
+
+    @property
+    def points(self) -> Array:
+        return self.XT
+
+    @property
+    def n(self) -> int:
+        return self.factor.n
+
+    @property
+    def jitter(self) -> float:
+        return self.factor.jitter
+
+    def append(self, z: Array, value: float) -> "Exact":
+        """One more observation: O(n^2), z as a column (D, 1)."""
+        k = kernels.cross(z, self.XT, self.terms)[0]
+        diagonal = float(self.terms.s2.sum()) + self.noise_variance
+        XT, y = np.hstack([self.XT, z]), np.append(self.y, value)
+        factor = self.factor.append(k, diagonal)
+        if factor is None:
+            return Exact.condition(self.terms, self.noise_variance, XT.T, y, linalg.SMALLEST_PIVOT * diagonal)
+        return replace(self, XT=XT, y=y, factor=factor)
+
+    def hallucinate(self, ZT: Array) -> "Exact":
+        """p more observations at ZT (D, p) that are just what was predicted there: O(n^2 p).
+
+        K bordered by these points has the factor [[L, 0], [B, S]] with B = k(Z, X) L^-T and S S^T = K(Z, Z) - B B^T.
+        Nothing surprises the model, so alpha gets zeros for them and the mean stays as it is, to the last bit.
+        """
+        k = kernels.cross(ZT, self.XT, self.terms)
+        B = self.factor.solve_lower_rows(k)
+        S = kernels.gram(ZT, self.terms) - B @ B.T
+        S.flat[:: len(S) + 1] += self.noise_variance + self.factor.jitter
+        y = np.append(self.y, k @ self.alpha)
+        there = replace(self, XT=np.hstack([self.XT, ZT]), y=y, factor=self.factor.bordered(B, S))
+        there.__dict__["alpha"] = np.append(self.alpha, np.zeros(len(S)))
+        return there
+
+    def with_values(self, y: Array) -> "Exact":
+        return replace(self, y=y)
+
+    @cached_property
+    def alpha(self) -> Array:
+        return self.factor.solve(self.y)
+
+    @cached_property
+    def L_inv(self) -> Array:
+        return self.factor.inverse_lower()
+
+    def precise_weights(self) -> tuple[Array, Array]:
+        """K^-1 y and the diagonal of K^-1: without observation i, it is predicted off by their ratio."""
+        return self.alpha, np.einsum("qi,qi->i", self.L_inv, self.L_inv)
+
+    def log_evidence(self) -> float:
+        """log p(y | X)."""
+        return linalg.log_density(self.y, self.alpha, self.factor.log_determinant())
 
 
 def support_size(n: int) -> int:
@@ -92,43 +174,35 @@ class Sparse:
 
     def append(self, z: Array, value: float) -> "Sparse":
         """One more observation: O(m^2), z as a column (D, 1)."""
-        n = self.n
-        a = kernels.cross(z, self.XT, self.terms) @ self.L_inv_U.T
-        deviation = _deviations(a, self.terms, self.noise_variance)
-        a = a[0] / deviation
-        rows, used = self.rows, self.used
-        if used[0] != n or n == len(rows):  # another branch grew here already, or there is no room
-            rows, used = np.empty((n + n // 8, rows.shape[1])), [n]
-            rows[:n] = self.rows[:n]
-        rows[n] = a
-        used[0] = n + 1
-        return replace(
-            self,
-            points=np.hstack([self.points, z]),
-            y=np.append(self.y, value),
-            rows=rows,
-            used=used,
-            deviations=np.append(self.deviations, deviation),
-            B=self.B + np.outer(a, a),
-        )
+        return self._grown(z, kernels.cross(z, self.XT, self.terms), np.array([value]))
 
     def hallucinate(self, ZT: Array) -> "Sparse":
         """p more observations at ZT (D, p) that are what was predicted there: O(m^2 p). The mean does not change."""
         k = kernels.cross(ZT, self.XT, self.terms)
+        there = self._grown(ZT, k, k @ self.alpha)
+        there.__dict__["alpha"] = self.alpha
+        return there
+
+    def _grown(self, ZT: Array, k: Array, values: Array) -> "Sparse":
+        n, end = self.n, self.n + len(k)
         A = k @ self.L_inv_U.T
         deviations = _deviations(A, self.terms, self.noise_variance)
         A /= deviations[:, None]
-        there = replace(
+        rows, used = self.rows, self.used
+        if used[0] != n or end > len(rows):  # another branch grew here already, or there is no room
+            rows, used = np.empty((end + n // 8, rows.shape[1])), [n]
+            rows[:n] = self.rows[:n]
+        rows[n:end] = A
+        used[0] = end
+        return replace(
             self,
             points=np.hstack([self.points, ZT]),
-            y=np.append(self.y, k @ self.alpha),
-            rows=np.vstack([self.rows[: self.n], A]),
-            used=[self.n + len(A)],
+            y=np.append(self.y, values),
+            rows=rows,
+            used=used,
             deviations=np.append(self.deviations, deviations),
             B=self.B + A.T @ A,
         )
-        there.__dict__["alpha"] = self.alpha
-        return there
 
     def with_values(self, y: Array) -> "Sparse":
         return replace(self, y=y)
@@ -163,7 +237,7 @@ class Sparse:
         told = self._told()
         fit = float(np.square(self.y / self.deviations).sum()) - float(told @ self._B_inv @ told)
         log_det = 2.0 * float(np.log(L.diagonal()).sum()) + 2.0 * float(np.log(self.deviations).sum())
-        return -0.5 * (fit + log_det + self.n * LOG_2PI)
+        return -0.5 * (fit + log_det + self.n * linalg.LOG_2PI)
 
     def _told(self) -> Array:
         """sum_i a_i y_i / lambda_i (m,)."""
@@ -174,3 +248,6 @@ def _deviations(A: Array, terms: Terms, noise_variance: float) -> Array:
     """sqrt(lambda_i) for rows a_i."""
     unexplained = float(terms.s2.sum()) - np.einsum("im,im->i", A, A)
     return np.sqrt(noise_variance + np.maximum(unexplained, 0.0))
+
+
+Solver = Exact | Sparse
