@@ -202,16 +202,18 @@ def _weigh_phi_and_slope(r2, n, family, weights, v, w):
 
 @loops
 def cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, lower, first, end, K):
-    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; of the lower half alone."""
+    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; where wanted, their lower half."""
+    layers, M = K.shape[0], s2.shape[0]
     r2 = np.empty(XT.shape[1])
     z = np.empty(XT.shape[0])
     for p in range(first, end):
         z[:] = ZT[:, p]
         n = p + 1 if lower else XT.shape[1]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            row = K[min(j, K.shape[0] - 1), p]
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
+        for layer in range(layers):
+            row = K[layer, p]
+            for j in range(layer, M if layers == 1 else layer + 1):
+                a, b = offsets[j], offsets[j + 1]
+                _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
 
 
 @loops
