@@ -8,6 +8,7 @@ are flat arrays, never checked.
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,21 +17,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-# Sums may be reordered and multiply-adds fused, so that loops vectorise; NaN and infinity keep their meaning.
-_LOOP_MATHS = {"reassoc", "contract", "nsz"}
 
-
-def loops(function: Callable[..., Any]) -> Any:
-    """Compile a function made of loops over arrays."""
-    return _compile(function, _LOOP_MATHS)
-
-
-def exact(function: Callable[..., Any]) -> Any:
-    """Compile a scalar function whose operations must not be reordered."""
-    return _compile(function, {"contract"})
-
-
-def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
+def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Any:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
         return numba.njit(cache=True, **options)(function)
@@ -44,24 +32,22 @@ def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
         return numba.njit(**options)(function)
 
 
+# Functions made of loops over arrays: sums may be reordered and multiply-adds fused, so that they vectorise; NaN and
+# infinity keep their meaning. And scalar functions whose operations must not be reordered.
+loops = partial(_compiled, fastmath={"reassoc", "contract", "nsz"})
+exact = partial(_compiled, fastmath={"contract"})
+
+
 @intrinsic
 def float_bits(typingctx, value):
     """The 64 bits of a double as an integer."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
+    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(*args, ir.IntType(64))
 
 
 @intrinsic
 def bits_float(typingctx, value):
     """The double whose 64 bits are those of an integer."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(*args, ir.DoubleType())
 
 
 _LOG2E = 1.4426950408889634
@@ -202,7 +188,7 @@ def _weigh_phi_and_slope(r2, n, family, weights, v, w):
 
 @loops
 def cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, lower, first, end, K):
-    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; where wanted, their lower half."""
+    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; of the lower half if so wanted."""
     layers, M = K.shape[0], s2.shape[0]
     r2 = np.empty(XT.shape[1])
     z = np.empty(XT.shape[0])

@@ -81,12 +81,10 @@ class AdditiveGP:
         if not isinstance(self.decomposition, Decomposition):
             put("decomposition", Decomposition(self.decomposition))
         kernels.family_index(self.kernel)
-        P, M = sum(map(len, self.groups)), len(self.groups)
-        put("lengthscales", _positive("lengthscales", self.lengthscales, P))
-        put("scales", _positive("scales", self.scales, M))
+        put("lengthscales", _positive("lengthscales", self.lengthscales, sum(map(len, self.groups))))
+        put("scales", _positive("scales", self.scales, len(self.groups)))
         put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
-        D = self.decomposition.dim
-        put("categories", _counts(self.categories, D))
+        put("categories", _counts(self.categories, self.decomposition.dim))
 
     # --- the model ---------------------------------------------------------------------------------------------
 
@@ -320,7 +318,7 @@ class Moments:
         return kernels.cross_gradient(ZT, data.XT, terms, A)
 
 
-def _numbers(values: ArrayLike) -> Array:
+def _numbers(values: Any) -> Array:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -333,12 +331,9 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _counts(categories: object, D: int) -> NDArray[np.int64]:
+def _counts(categories: Any, D: int) -> NDArray[np.int64]:
     """The number of categories of each dimension, checked and copied."""
-    try:
-        given = np.zeros(D) if categories is None else np.array(categories, dtype=float)
-    except (TypeError, ValueError):
-        raise SettingError(f"categories must be {D} whole numbers; got {categories!r}") from None
+    given = np.zeros(D) if categories is None else _setting(f"categories must be {D} whole numbers", categories)
     if given.shape != (D,):
         raise SettingError(f"categories needs one number for each of {D} dimensions; got {given.shape}")
     if not ((given >= 0) & (given == np.rint(given))).all():
@@ -346,16 +341,18 @@ def _counts(categories: object, D: int) -> NDArray[np.int64]:
     return _read_only(given.astype(np.int64))
 
 
-def _positive(name: str, value: object, size: int) -> Array:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise SettingError(f"{name} must be a number or {size} numbers; got {value!r}") from None
-    if array.ndim == 0:
-        array = np.full(size, float(array))
+def _positive(name: str, value: Any, size: int) -> Array:
+    array = _setting(f"{name} must be a number or {size} numbers", value)
+    array = np.full(size, float(array)) if array.ndim == 0 else array
     if array.shape != (size,):
         raise SettingError(f"{name} must be one number or {size} numbers; got shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise SettingError(f"{name} must be positive and finite; got {value!r}")
-    array.flags.writeable = False
-    return array
+    return _read_only(array)
+
+
+def _setting(wanted: str, value: Any) -> Array:
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"{wanted}; got {value!r}") from None

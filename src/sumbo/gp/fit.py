@@ -23,6 +23,7 @@ there are fewer than ten points per dimension, which is most of a search.)
 """
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -186,15 +187,9 @@ def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Arra
             best, best_value = theta.copy(), value
         return value, gradient
 
+    options = {"maxiter": evaluations, "ftol": 1e-7}
     with contextlib.suppress(_Spent):
-        minimize(
-            function,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=problem.bounds,
-            options={"maxiter": evaluations, "ftol": 1e-7},
-        )
+        minimize(function, start, jac=True, method="L-BFGS-B", bounds=problem.bounds, options=options)
     return best, best_value
 
 
@@ -218,12 +213,8 @@ class _Posterior:
         self.log_size = 0.5 * np.log(np.repeat(sizes, sizes)) * settings.dimension_scaled
         self.log_share = np.log(sizes / sizes.sum()) if settings.dimension_scaled else np.zeros(self.M)
         self.evaluations = 0
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        """Prior means, precisions and bounds of theta, block by block."""
-        s = self.settings
-        log_variance = np.log(self.y_variance)
+        # Prior means, precisions and bounds of theta, block by block.
+        s, log_variance = settings, np.log(self.y_variance)
         mean = [np.log(s.lengthscale), log_variance]
         sd = [s.lengthscale_sd, s.scale_sd]
         bounds = [np.log(s.lengthscale_bounds), log_variance + np.log(s.variance_bounds)]
@@ -256,22 +247,21 @@ class _Posterior:
         if self.fits_noise:
             theta.append(np.log(hyperparameters.noise_variance))
         extra = [*(log_l - log_l.mean())] * self.settings.ard + [*(log_s2 - log_s2.mean())] * self.settings.group_scales
-        low, high = np.array(self.bounds).T
-        return np.clip(np.array(theta + extra), low, high)
+        return np.clip(np.array(theta + extra), *np.array(self.bounds).T)
 
     def cold_starts(self) -> list[Array]:
         """Common lengthscales from short to long, little and more noise: far starts fall into 'all is noise'."""
         starts = []
-        for factor in (0.3, 1.0, 2.0):
-            for noise_factor in (1.0, 30.0) if self.fits_noise else (1.0,):
-                theta = self.mean.copy()
-                theta[0] += np.log(factor)
-                if self.fits_noise:
-                    theta[2] += np.log(noise_factor)
-                starts.append(np.clip(theta, *np.array(self.bounds).T))
+        for factor, noise_factor in itertools.product((0.3, 1.0, 2.0), (1.0, 30.0) if self.fits_noise else (1.0,)):
+            theta = self.mean.copy()
+            theta[0] += np.log(factor)
+            if self.fits_noise:
+                theta[2] += np.log(noise_factor)
+            starts.append(np.clip(theta, *np.array(self.bounds).T))
         return starts
 
     def _terms(self, theta: Array) -> tuple[Terms, float]:
+        self.evaluations += 1
         h = self.hyperparameters(theta)
         terms = Terms.build(self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family)
         return terms, h.noise_variance
@@ -280,12 +270,10 @@ class _Posterior:
         return float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())
 
     def negative(self, theta: Array) -> float:
-        self.evaluations += 1
         terms, noise = self._terms(theta)
         return -log_evidence(self.XT, self.y, terms, noise) - self._log_prior(theta)
 
     def negative_with_gradient(self, theta: Array) -> tuple[float, Array]:
-        self.evaluations += 1
         terms, noise = self._terms(theta)
         e = evidence_with_gradient(self.XT, self.y, terms, noise)
         head = [e.by_log_lengthscale.sum(), e.by_log_variance.sum()] + [e.by_log_noise] * self.fits_noise
