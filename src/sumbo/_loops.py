@@ -187,8 +187,8 @@ def _weigh_phi_and_slope(r2, n, family, weights, v, w):
 
 
 @loops
-def cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, lower, first, end, K):
-    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; of the lower half if so wanted."""
+def cross(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, lower, first, end, K):
+    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; of the lower half if so asked."""
     layers, M = K.shape[0], s2.shape[0]
     r2 = np.empty(XT.shape[1])
     z = np.empty(XT.shape[0])
@@ -203,7 +203,7 @@ def cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, lower, first, end,
 
 
 @loops
-def group_means(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, alpha):
+def group_means(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, alpha):
     m, n = ZT.shape[1], XT.shape[1]
     means = np.empty((s2.shape[0], m))
     r2, k = np.empty(n), np.empty(n)
@@ -252,7 +252,7 @@ def _add_slopes_by_l(XT, x, nominal, dims, inv_l2, scale, n, w, by_l):
 
 
 @loops
-def evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):
+def evidence_traces(XT, dims, offsets, inv_l2, s2, nominal, family, alpha, K_inv):
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
     by_s2 = np.zeros(s2.shape[0])
@@ -300,7 +300,7 @@ def _add_slopes(XT, z, nominal, dims, inv_l2, scale, w, out):
 
 
 @loops
-def cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A, first, end, G):
+def cross_gradient(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, A, first, end, G):
     """Rows first to end - 1, for weights A (1, m, n) of the sum, or (M, m, n) of every group."""
     n = XT.shape[1]
     r2, v, w = np.empty(n), np.empty(n), np.empty(n)

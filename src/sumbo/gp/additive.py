@@ -155,16 +155,9 @@ class AdditiveGP:
         if len(y) == 0:
             return self.condition(X, y)
         some = np.linspace(0, len(y) - 1, min(len(y), FIT_POINTS)).astype(int)
-        learned = fit_hyperparameters(
-            np.ascontiguousarray(X[some].T),
-            y[some],
-            self.groups,
-            settings or FitSettings(),
-            nominal=self.categories > 0,
-            family=kernels.family_index(self.kernel),
-            previous=self.hyperparameters if warm else None,
-        ).hyperparameters
-        return self.with_hyperparameters(learned).condition(X, y)
+        XT, previous = np.ascontiguousarray(X[some].T), self.hyperparameters if warm else None
+        learned = fit_hyperparameters(XT, y[some], self.terms, settings or FitSettings(), previous)
+        return self.with_hyperparameters(learned.hyperparameters).condition(X, y)
 
     def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
         """The same model with other hyperparameters, and no data."""

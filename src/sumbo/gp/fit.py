@@ -24,11 +24,9 @@ there are fewer than ten points per dimension, which is most of a search.)
 
 import contextlib
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sumbo._typing import Array
@@ -146,20 +144,16 @@ class Fit:
 
 
 def fit_hyperparameters(
-    XT: Array,
-    y: Array,
-    groups: Sequence[Sequence[int]],
-    settings: FitSettings,
-    *,
-    nominal: NDArray[np.bool_],
-    family: int,
-    previous: Hyperparameters | None = None,
+    XT: Array, y: Array, terms: Terms, settings: FitSettings, previous: Hyperparameters | None = None
 ) -> Fit:
-    """Maximise evidence times prior from several starts, the previous optimum among them."""
+    """Maximise evidence times prior from several starts, the previous optimum among them.
+
+    The terms give the groups and the kernel; their own hyperparameters count for nothing.
+    """
     if settings.thrifty_from is not None and len(y) >= settings.thrifty_from * (1 if previous else _COLD):
         steps = min(settings.evaluations, max(_LEAST_STEPS, _STEPS_TIMES_N // len(y)))
         settings = replace(settings, starts=0, evaluations=steps)
-    problem = _Posterior(XT, y, groups, settings, nominal, family)
+    problem = _Posterior(XT, y, terms, settings)
     starts = [] if previous is None else [problem.theta_of(previous)]
     cold = max(settings.starts, not starts)
     if cold:
@@ -196,19 +190,10 @@ def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Arra
 class _Posterior:
     """log p(y | X, theta) + log p(theta) as a function of theta. Counts its calls; else unchanging."""
 
-    def __init__(
-        self,
-        XT: Array,
-        y: Array,
-        groups: Sequence[Sequence[int]],
-        settings: FitSettings,
-        nominal: NDArray[np.bool_],
-        family: int,
-    ) -> None:
-        self.XT, self.y, self.groups, self.settings = XT, y, groups, settings
-        self.nominal, self.family = nominal, family
-        sizes = np.array([len(group) for group in groups])
-        self.P, self.M = int(sizes.sum()), len(groups)
+    def __init__(self, XT: Array, y: Array, terms: Terms, settings: FitSettings) -> None:
+        self.XT, self.y, self.terms, self.settings = XT, y, terms, settings
+        sizes = np.diff(terms.offsets)
+        self.P, self.M = int(sizes.sum()), len(sizes)
         self.y_variance = float(np.mean(np.square(y))) or 1.0
         self.log_size = 0.5 * np.log(np.repeat(sizes, sizes)) * settings.dimension_scaled
         self.log_share = np.log(sizes / sizes.sum()) if settings.dimension_scaled else np.zeros(self.M)
@@ -263,8 +248,7 @@ class _Posterior:
     def _terms(self, theta: Array) -> tuple[Terms, float]:
         self.evaluations += 1
         h = self.hyperparameters(theta)
-        terms = Terms.build(self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family)
-        return terms, h.noise_variance
+        return self.terms.with_values(h.lengthscales, np.square(h.scales)), h.noise_variance
 
     def _log_prior(self, theta: Array) -> float:
         return float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())

@@ -6,7 +6,6 @@ contradicts is refused by name, before the first evaluation.
 
 import itertools
 import numbers
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,11 +106,8 @@ class GroupConstraints:
             DecompositionError: a parameter that the space does not have, or wishes that contradict each other, the
                 groups or the limit. The message names the parameters and what to remove.
         """
-        wishes = _Wishes(space, _resolved(space, "together", together), _resolved(space, "apart", apart))
-        wishes.check_apart()
-        units = units_of(space.dim, wishes.together)
-        if groups is None:
-            wishes.check_size(max(units, key=len), max_group_size, limit)
+        wishes = _Wishes(space.names, _resolved(space, "together", together), _resolved(space, "apart", apart))
+        units = wishes.checked_units(max_group_size if groups is None else space.dim, limit)
         known = None if groups is None else wishes.checked_groups(_resolved(space, "groups", groups))
         return cls(units, wishes.together, wishes.apart, max_group_size, known)
 
@@ -141,23 +137,37 @@ class GroupConstraints:
 class _Wishes:
     """Wishes in dimension numbers, and what is wrong with them."""
 
-    space: Space
+    names: Sequence[str | int]
     together: tuple[Group, ...]
     apart: tuple[Group, ...]
 
-    def check_apart(self) -> None:
+    def checked_units(self, most: int, limit: str) -> tuple[Group, ...]:
         for wish in self.apart:
             for a, b in itertools.combinations(wish, 2):
-                chain = self._chain(a, b)
-                if chain:
+                if chain := self._chain(a, b):
                     raise DecompositionError(
                         f"{self._pair(a, b)} are to be apart by apart={self._names(wish)}, and together by "
                         f"{' and '.join(f'together={self._names(link)}' for link in chain)}; remove one of these"
                     )
+        label = list(range(len(self.names)))
+        for wish in self.together:
+            old = {label[i] for i in wish}
+            label = [min(old) if own in old else own for own in label]
+        members: dict[int, list[int]] = {}
+        for i, own in enumerate(label):
+            members.setdefault(own, []).append(i)
+        largest = max(members.values(), key=len)
+        if len(largest) > most:
+            wishes = [self._names(wish) for wish in self.together if wish[0] in largest]
+            raise DecompositionError(
+                f"{', '.join(map(repr, self._names(largest)))} are together by together={listed(wishes)}, which makes "
+                f"a group of {len(largest)}, but {limit} is {most}; raise {limit} to {len(largest)} or remove a wish"
+            )
+        return tuple(map(tuple, members.values()))
 
     def checked_groups(self, groups: tuple[Group, ...]) -> Decomposition:
         named = {i for group in groups for i in group}
-        every = [*groups, *((i,) for i in range(self.space.dim) if i not in named)]
+        every = [*groups, *((i,) for i in range(len(self.names)) if i not in named)]
         for wish in self.together:
             for a, b in itertools.pairwise(wish):
                 if not any({a, b} <= {*group} for group in every):
@@ -176,20 +186,10 @@ class _Wishes:
                         )
         return Decomposition(every)
 
-    def check_size(self, unit: Group, most: int, limit: str) -> None:
-        if len(unit) > most:
-            wishes = [self._names(wish) for wish in self.together if wish[0] in unit]
-            raise DecompositionError(
-                f"{', '.join(map(repr, self._names(unit)))} are together by together={listed(wishes)}, which "
-                f"makes a group of {len(unit)}, but {limit} is {most}; raise {limit} to {len(unit)} or remove a wish"
-            )
-
     def _chain(self, a: int, b: int) -> list[Group]:
         """The fewest `together` wishes that link two dimensions; none if nothing does."""
         reached: dict[int, list[Group]] = {a: []}
-        queue = deque([a])
-        while queue:
-            i = queue.popleft()
+        for i in (queue := [a]):  # which grows on the way
             for wish in self.together:
                 for k in wish if i in wish else ():
                     if k not in reached:
@@ -197,8 +197,8 @@ class _Wishes:
                         queue.append(k)
         return reached.get(b, [])
 
-    def _names(self, dims: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self.space.names[i] for i in dims)
+    def _names(self, dims: Iterable[int]) -> tuple[str | int, ...]:
+        return tuple(self.names[i] for i in dims)
 
     def _pair(self, a: int, b: int) -> str:
         return " and ".join(map(repr, self._names((a, b))))
@@ -230,18 +230,6 @@ def _index(space: Space, field: str, item: str | int) -> int:
     return space.names.index(item)
 
 
-def units_of(D: int, together: Wishes) -> tuple[Group, ...]:
-    """Dimensions that are together, through others too; every dimension is in one unit."""
-    label = list(range(D))
-    for wish in together:
-        old = {label[i] for i in wish}
-        label = [min(old) if own in old else own for own in label]
-    members: dict[int, list[int]] = {}
-    for i, own in enumerate(label):
-        members.setdefault(own, []).append(i)
-    return tuple(map(tuple, members.values()))
-
-
 @dataclass(frozen=True)
 class Rules:
     """Which groups are allowed. Dimensions that must stay together form a unit; groups are sorted tuples of units."""
@@ -252,22 +240,10 @@ class Rules:
 
     @classmethod
     def of(cls, D: int, max_group_size: int, together: Wishes = (), apart: Wishes = ()) -> "Rules":
-        units = units_of(D, [_known(D, wish, "together") for wish in together])
-        for unit in units:
-            if len(unit) > max(1, max_group_size):
-                raise DecompositionError(
-                    f"dimensions {unit} are to be together, but no group may have more than {max_group_size}: "
-                    "raise max_group_size or drop a wish"
-                )
+        wishes = _Wishes(range(D), _known(D, "together", together), _known(D, "apart", apart))
+        units = wishes.checked_units(max(1, max_group_size), "max_group_size")
         number = {i: u for u, unit in enumerate(units) for i in unit}
-        banned = set()
-        for wish in (_known(D, wish, "apart") for wish in apart):
-            for i, k in itertools.permutations(wish, 2):
-                if number[i] == number[k]:
-                    raise DecompositionError(
-                        f"dimensions {i} and {k} are to be apart, and together by {units[number[i]]}: drop one wish"
-                    )
-                banned.add((number[i], number[k]))
+        banned = {(number[i], number[k]) for wish in wishes.apart for i, k in itertools.permutations(wish, 2)}
         return cls(units, frozenset(banned), max(1, max_group_size))
 
     @property
@@ -308,8 +284,9 @@ class Rules:
         return [apart, [one]] if self.allows(one) and len(one) > 1 else [apart]
 
 
-def _known(D: int, wish: Sequence[int], name: str) -> Sequence[int]:
-    wrong = [i for i in wish if not 0 <= i < D]
-    if wrong:
-        raise DecompositionError(f"{name}={tuple(wish)}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
-    return wish
+def _known(D: int, name: str, wishes: Wishes) -> tuple[Group, ...]:
+    known = tuple(map(tuple, wishes))
+    for wish in known:
+        if wrong := [i for i in wish if not 0 <= i < D]:
+            raise DecompositionError(f"{name}={wish}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
+    return known

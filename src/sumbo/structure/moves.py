@@ -126,12 +126,8 @@ class PartitionMoves:
             parts = [(first, *c) for size in sizes for c in itertools.combinations(others, size)]
         else:
             parts = [tuple(u for u in group if self.rng.random() < 0.5) for _ in range(_SPLITS)]
-        changes: list[Change] = []
-        for part in self._some(parts, _SPLITS):
-            rest = tuple(u for u in group if u not in part)
-            if part and rest:
-                changes.append(((group,), (part, rest)))
-        return self._allowed(changes)
+        cuts = [(part, tuple(u for u in group if u not in part)) for part in self._some(parts, _SPLITS)]
+        return self._allowed([((group,), cut) for cut in cuts if all(cut)])
 
     def merges(self) -> list[Change]:
         """Pairs of groups of several units; single units join by `moves`."""

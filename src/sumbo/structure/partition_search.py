@@ -26,7 +26,7 @@ from sumbo._typing import Array
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import log_evidence
-from sumbo.gp.kernels import Terms, family_index
+from sumbo.gp.kernels import Terms
 from sumbo.gp.threads import on_one_thread
 from sumbo.structure.group_constraints import Group, Wishes
 from sumbo.structure.moves import PartitionMoves
@@ -147,8 +147,7 @@ def _relaxed_start(problem: Problem, rng: np.random.Generator) -> Fitted | None:
     if weights is None:
         return None
     scorer = Scorer(problem, problem.first_guess())
-    path = list(joined(weights, problem.rules))
-    best = max(path, key=lambda groups: scorer.score(scorer.total(groups), len(groups)))
+    best = max(joined(weights, problem.rules), key=lambda groups: scorer.score(scorer.total(groups), len(groups)))
     return problem.fitted(best, settings=QUICK)
 
 
@@ -279,12 +278,10 @@ def random_trials(
     total = float(np.square(model.scales).sum())
 
     def evidence(groups: Decomposition) -> float:
+        lengthscales = np.full(sum(map(len, groups.groups)), common_l)
+        variances = np.full(len(groups), total / len(groups))
         terms = Terms.build(
-            groups.groups,
-            np.full(sum(map(len, groups.groups)), common_l),
-            np.full(len(groups), total / len(groups)),
-            nominal=model.categories > 0,
-            family=family_index(model.kernel),
+            groups.groups, lengthscales, variances, nominal=model.terms.nominal, family=model.terms.family
         )
         return log_evidence(XT, y, terms, model.noise_variance)
 

@@ -29,7 +29,7 @@ from sumbo.gp import linalg, loops
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
-from sumbo.gp.kernels import family_index
+from sumbo.gp.kernels import Terms, family_index
 from sumbo.structure.group_constraints import Group, Rules, Wishes
 
 TIED = FitSettings(ard=False, group_scales=False, starts=0, evaluations=16)
@@ -91,15 +91,9 @@ class Problem:
 
     def fitted(self, groups: list[Group], tied: Tied | None = None, settings: FitSettings = TIED) -> Fitted:
         dims = [self.rules.dims(group) for group in groups]
-        found = fit_hyperparameters(
-            self.XT,
-            self.y,
-            dims,
-            settings,
-            nominal=self.nominal,
-            family=self.family,
-            previous=(tied or self.first_guess()).spread(dims),
-        )
+        start = (tied or self.first_guess()).spread(dims)
+        terms = Terms.build(dims, start.lengthscales, start.scales, nominal=self.nominal, family=self.family)
+        found = fit_hyperparameters(self.XT, self.y, terms, settings, start)
         self.spent += found.evaluations
         score = found.log_posterior + self.log_prior(len(groups))
         return Fitted(groups, Tied.of(found.hyperparameters, dims), score)
