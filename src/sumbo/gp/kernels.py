@@ -37,11 +37,7 @@ FAMILIES: dict[str, int | None] = {"se": None, "matern32": 3, "matern52": 5}
 
 
 def family_index(kernel: str) -> int:
-    """Number of a kernel family, as the compiled loops want it.
-
-    Raises:
-        SettingError: the name is not one of `FAMILIES`.
-    """
+    """Number of a kernel family, as the compiled loops want it."""
     if kernel not in FAMILIES:
         raise SettingError(f"kernel must be one of {', '.join(FAMILIES)}; got {kernel!r}")
     return list(FAMILIES).index(kernel)

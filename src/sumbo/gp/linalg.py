@@ -78,8 +78,7 @@ class Factor:
         if not pivot >= -least:  # NaN as well
             return None
         root = float(np.sqrt(max(pivot, least)))
-        n = self.n
-        buffer, used = self.buffer, self.used
+        n, buffer, used = self.n, self.buffer, self.used
         if used[0] != n or n == len(buffer):  # another branch grew here already, or there is no room
             buffer = np.empty((max(16, n + n // 4 + 1),) * 2)
             buffer[:n, :n] = self.buffer[:n, :n]
@@ -100,14 +99,7 @@ class Factor:
 
 
 def cholesky(K: Array) -> Factor:
-    """Factor of K, with the least jitter of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough.
-
-    K is left as it is. A matrix that is symmetric and finite always has a factor: once the jitter outweighs the
-    rest, it is diagonally dominant.
-
-    Raises:
-        DataError: K has a NaN or an infinity.
-    """
+    """Factor of K, which is left as it is; see `cholesky_in_place`."""
     L, jitter = cholesky_in_place(K.copy())
     return Factor(L, len(K), jitter, [len(K)])
 
@@ -115,9 +107,12 @@ def cholesky(K: Array) -> Factor:
 def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tuple[Array, float]:
     """L in the lower half of K's own memory, where no jitter is needed, and the jitter.
 
-    Args:
-        K: the matrix, which is lost.
-        again: makes it once more, for the rare case that it needs jitter; without it a copy is kept.
+    That is the least of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough. A matrix that is symmetric and
+    finite always has a factor: once the jitter outweighs the rest, it is diagonally dominant. K is lost: for the rare
+    case that it needs jitter, `again` makes it once more; without that a copy is kept.
+
+    Raises:
+        DataError: K has a NaN or an infinity.
     """
     _interrupts.poll()  # every step of a fit or of a search for groups passes here
     n = len(K)

@@ -137,9 +137,9 @@ class Sparse:
 
     terms: Terms
     noise_variance: float
-    XT: Array  # (D, m): the support, where an exact model has all points
-    points: Array  # (D, n)
+    XT: Array
     y: Array
+    points: Array
     L_inv_U: Array  # L^-1
     rows: Array  # (capacity, m), rows 0 to n - 1 valid
     used: list[int]  # one cell shared by all models on this buffer: how many rows are taken
@@ -158,15 +158,15 @@ class Sparse:
         K.flat[:: len(K) + 1] += 1e-8 * float(K.diagonal().mean())
         factor = linalg.cholesky(K)
         L_inv = factor.inverse_lower()
-        rows, B, deviations = np.empty((len(y) + len(y) // 8, m)), np.eye(m), np.empty(len(y))
-        for a in range(0, len(y), _BLOCK):
+        n, nothing = len(y), np.empty(0)
+        rows = np.empty((n + n // 8, m))
+        known = cls(
+            terms, noise_variance, UT, nothing, points[:, :0], L_inv, rows, [0], nothing, np.eye(m), factor.jitter
+        )
+        for a in range(0, n, _BLOCK):
             block = np.ascontiguousarray(points[:, a : a + _BLOCK])
-            A = kernels.cross(block, UT, terms) @ L_inv.T
-            deviations[a : a + len(A)] = _deviations(A, terms, noise_variance)
-            A /= deviations[a : a + len(A), None]
-            rows[a : a + len(A)] = A
-            B += A.T @ A
-        return cls(terms, noise_variance, UT, points, y, L_inv, rows, [len(y)], deviations, B, factor.jitter)
+            known = known._grown(block, kernels.cross(block, UT, terms), y[a : a + _BLOCK])
+        return known
 
     @property
     def n(self) -> int:
@@ -186,7 +186,8 @@ class Sparse:
     def _grown(self, ZT: Array, k: Array, values: Array) -> "Sparse":
         n, end = self.n, self.n + len(k)
         A = k @ self.L_inv_U.T
-        deviations = _deviations(A, self.terms, self.noise_variance)
+        unexplained = float(self.terms.s2.sum()) - np.einsum("im,im->i", A, A)
+        deviations = np.sqrt(self.noise_variance + np.maximum(unexplained, 0.0))
         A /= deviations[:, None]
         rows, used = self.rows, self.used
         if used[0] != n or end > len(rows):  # another branch grew here already, or there is no room
@@ -242,12 +243,6 @@ class Sparse:
     def _told(self) -> Array:
         """sum_i a_i y_i / lambda_i (m,)."""
         return self.rows[: self.n].T @ (self.y / self.deviations)
-
-
-def _deviations(A: Array, terms: Terms, noise_variance: float) -> Array:
-    """sqrt(lambda_i) for rows a_i."""
-    unexplained = float(terms.s2.sum()) - np.einsum("im,im->i", A, A)
-    return np.sqrt(noise_variance + np.maximum(unexplained, 0.0))
 
 
 Solver = Exact | Sparse

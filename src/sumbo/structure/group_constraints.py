@@ -23,13 +23,7 @@ Wishes = Iterable[Sequence[int]]
 
 
 def freeze(method: Any) -> None:
-    """Turn the fields groups, together and apart of a frozen dataclass into tuples, whatever lists they came as.
-
-    Whether the space has such parameters is seen later.
-
-    Raises:
-        DecompositionError: a field is not a list of lists of names or numbers, or a list is empty.
-    """
+    """Turn the fields groups, together and apart of a frozen dataclass into tuples, whatever lists they came as."""
     for field in ("groups", "together", "apart"):
         value = getattr(method, field)
         if field != "groups" or value is not None:
@@ -93,14 +87,7 @@ class GroupConstraints:
         max_group_size: int = 6,
         limit: str = "max_group_size",
     ) -> "GroupConstraints":
-        """What was written of this space.
-
-        Args:
-            space: has the names.
-            groups: known groups; a parameter in none of them stands alone.
-            together, apart: sets of parameters that share a group, or of which no two do.
-            max_group_size: the largest group that may be learned.
-            limit: what the method calls that, for its user to find it.
+        """What was written of this space, where `max_group_size` goes by the name `limit`.
 
         Raises:
             DecompositionError: a parameter that the space does not have, or wishes that contradict each other, the
@@ -117,10 +104,7 @@ class GroupConstraints:
         return Decomposition(self.units).canonical() if self.groups is None else self.groups
 
     def random(self, rng: np.random.Generator) -> Decomposition:
-        """Random groups of the largest size that keep to what is known; the last may be smaller, and others must.
-
-        With nothing known, the same as `Decomposition.random`.
-        """
+        """Random groups, as large as may be, that keep to what is known: with nothing known, `Decomposition.random`."""
         rules = Rules.of(self.start.dim, self.max_group_size, self.together, self.apart)
         groups: list[Group] = []
         for u in rng.permutation(len(rules.units)).tolist():
@@ -176,14 +160,12 @@ class _Wishes:
                         f"{self._pair(a, b)} are together by together={self._names(wish)}, but groups has them in "
                         f"{self._names(first)} and {self._names(second)}; remove the wish or join these groups"
                     )
-        for wish in self.apart:
-            for a, b in itertools.combinations(wish, 2):
-                for group in every:
-                    if {a, b} <= {*group}:
-                        raise DecompositionError(
-                            f"{self._pair(a, b)} are apart by apart={self._names(wish)}, but groups has both in "
-                            f"{self._names(group)}; remove the wish or split this group"
-                        )
+        for wish, group in itertools.product(self.apart, every):
+            if len(both := [i for i in wish if i in group]) > 1:
+                raise DecompositionError(
+                    f"{self._pair(*both[:2])} are apart by apart={self._names(wish)}, but groups has both in "
+                    f"{self._names(group)}; remove the wish or split this group"
+                )
         return Decomposition(every)
 
     def _chain(self, a: int, b: int) -> list[Group]:
@@ -246,11 +228,6 @@ class Rules:
         banned = {(number[i], number[k]) for wish in wishes.apart for i, k in itertools.permutations(wish, 2)}
         return cls(units, frozenset(banned), max(1, max_group_size))
 
-    @property
-    def wishes(self) -> bool:
-        """Whether anything but the largest size limits the groups."""
-        return bool(self.apart) or any(len(unit) > 1 for unit in self.units)
-
     def allows(self, group: Group) -> bool:
         if sum(len(self.units[u]) for u in group) > self.max_group_size:
             return False
@@ -263,11 +240,8 @@ class Rules:
         return Decomposition(self.dims(group) for group in groups).canonical()
 
     def nearest(self, decomposition: Decomposition) -> list[Group]:
-        """The allowed groups of a decomposition; the units of all others stand alone.
-
-        Where groups overlap, a dimension counts for the first that has it.
-        """
-        label: dict[int, int] = {}
+        """The allowed groups of a decomposition; the units of all others stand alone."""
+        label: dict[int, int] = {}  # where groups overlap, a dimension counts for the first that has it
         for j, group in enumerate(decomposition.groups):
             label |= {i: j for i in group if i not in label}
         whole = [{label[i] for i in unit} for unit in self.units]

@@ -77,7 +77,8 @@ def search(
     rules, of_one_size = problem.rules, 0
     if len(y) < 2:
         return order.named(rules.decomposition(present))
-    if evaluations >= _EVEN_FROM and not rules.wishes and min(X.shape[1], max_group_size) > 1:
+    wishes = rules.apart or len(rules.units) < X.shape[1]
+    if evaluations >= _EVEN_FROM and not wishes and min(X.shape[1], max_group_size) > 1:
         of_one_size = int(_EVEN * evaluations)
     found = find(problem, present, rng, evaluations - of_one_size)
     if of_one_size:

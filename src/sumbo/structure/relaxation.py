@@ -30,7 +30,7 @@ from sumbo.structure.group_constraints import Group, Rules
 
 Pair = tuple[int, int]
 
-_STEPS = 25  # of the relaxation
+_STEPS, _LENGTHSCALE = 25, 0.5  # of the relaxation
 
 _DECAY = 1.0  # expected fall of log variance for each degree
 _SD_DIMENSION, _SD_DEGREE, _SD_PAIR, _SD_SLOPE, _SD_NOISE = 2.0, 4.0, 6.0, 3.0, 5.0  # log-sds of the priors
@@ -95,10 +95,9 @@ class Relaxation:
     Smooth in all D (D + 1) / 2 weights, and two matrix products give its value and whole gradient.
     """
 
-    def __init__(self, XT: Array, y: Array, nominal: NDArray[np.bool_], family: int, lengthscale: float = 0.5) -> None:
+    def __init__(self, XT: Array, y: Array, nominal: NDArray[np.bool_], family: int) -> None:
         self.y, self.D = y, len(XT)
-        one = np.array([1.0 / lengthscale**2])
-        XT = np.ascontiguousarray(XT)
+        XT, one = np.ascontiguousarray(XT), np.array([1.0 / _LENGTHSCALE**2])
         self.A = np.array([loops().packed_kernel(XT, nominal, np.array([i]), one, 1.0, family) for i in range(self.D)])
         self.upper = np.triu_indices(self.D)
         self.single = self.upper[0] == self.upper[1]

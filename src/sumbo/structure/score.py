@@ -138,15 +138,11 @@ def sorted_problem(
 
 @dataclass
 class Scorer:
-    """Evidence and prior of groups under tied hyperparameters. Keeps the kernels of groups it has met.
-
-    Attributes:
-        trust: what the log evidence is multiplied by before it meets the prior; 1 is Bayes' rule.
-    """
+    """Evidence and prior of groups under tied hyperparameters. Keeps the kernels of groups it has met."""
 
     problem: Problem
     tied: Tied
-    trust: float = 1.0
+    trust: float = 1.0  # what the log evidence is multiplied by before it meets the prior; 1 is Bayes' rule
     _kernels: dict[Group, Array] = field(default_factory=dict)
 
     def kernel(self, group: Group) -> Array:
