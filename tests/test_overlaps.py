@@ -226,7 +226,7 @@ def test_wishes_are_kept():
     groups = find(X, y, max_group_size=3, together=[(0, 5), (5, 3)], apart=[(1, 2)])
     assert (0, 3, 5) in groups
     assert not any({1, 2} <= set(group) for group in groups)
-    with pytest.raises(DecompositionError, match="are to be apart, and together"):
+    with pytest.raises(DecompositionError, match=r"to be apart by apart=\(0, 1\), and together by together=\(0, 1\)"):
         find(X, y, together=[(0, 1)], apart=[(0, 1)])
 
 
