@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 import sumbo
 from sumbo.gp import kernels, linalg
-from sumbo.gp.evidence import evidence_with_gradient
+from sumbo.gp.fit import evidence_with_gradient
 
 Figure = tuple[str, float, float, dict[str, Any]]  # name, measured, bar, details
 

@@ -3,7 +3,7 @@
 import numba
 import pytest
 
-from sumbo import _compiled
+from sumbo import _loops
 
 
 def double(x):
@@ -18,16 +18,16 @@ def test_without_a_folder_for_machine_code_it_compiles_all_the_same(monkeypatch)
             raise RuntimeError("cannot cache function: no locator available")
         return njit(*arguments, **options)
 
-    monkeypatch.setattr(_compiled.numba, "njit", no_folder)
+    monkeypatch.setattr(_loops.numba, "njit", no_folder)
     with pytest.warns(UserWarning, match="set NUMBA_CACHE_DIR to a folder that can be written to"):
-        compiled_double = _compiled.loops(double)
+        compiled_double = _loops.loops(double)
     assert compiled_double(1.5) == 3.0
 
 
 @pytest.mark.parametrize("value", [0.0, -1.5, 3.25e-300, float("inf")])
 def test_bits_go_there_and_back(value):
-    @_compiled.exact
+    @_loops.exact
     def there_and_back(x):
-        return _compiled.bits_float(_compiled.float_bits(x))
+        return _loops.bits_float(_loops.float_bits(x))
 
     assert there_and_back(value) == value

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from sumbo.gp import kernels
-from sumbo.gp.evidence import evidence_with_gradient, log_evidence
+from sumbo.gp.fit import evidence_with_gradient, log_evidence
 from sumbo.gp.kernels import Terms
 
 CASES = st.fixed_dictionaries(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sumbo.acquisition.feasibility import Feasibility
+from sumbo.acquisition.functions import Feasibility
 from sumbo.gp.additive import AdditiveGP
 
 

@@ -11,6 +11,7 @@ import pytest
 from sumbo.gp import fit as fit_module
 from sumbo.gp import kernels
 from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
+from sumbo.gp.kernels import Terms
 
 GROUPS = ((0, 2, 3), (1,), (4, 5))
 CATEGORIES = np.array([0, 0, 3, 0, 0, 2])
@@ -37,21 +38,17 @@ def data(n=12, seed=0):
 def posterior(settings, kernel="matern52", X=None, y=None, groups=GROUPS, categories=CATEGORIES):
     if X is None:
         X, y = data()
-    family = kernels.family_index(kernel)
-    return fit_module._Posterior(np.ascontiguousarray(X.T), y, groups, settings, categories > 0, family)
+    return fit_module._Posterior(np.ascontiguousarray(X.T), y, terms(groups, categories, kernel), settings)
+
+
+def terms(groups, categories, kernel="matern52"):
+    family, sizes = kernels.family_index(kernel), [*map(len, groups)]
+    return Terms.build(groups, np.ones(sum(sizes)), np.ones(len(sizes)), nominal=categories > 0, family=family)
 
 
 def fitted(X, y, groups, settings=FitSettings(), *, categories=None, kernel="matern52", previous=None):  # noqa: B008
     categories = np.zeros(X.shape[1], int) if categories is None else categories
-    return fit_hyperparameters(
-        np.ascontiguousarray(X.T),
-        y,
-        groups,
-        settings,
-        nominal=categories > 0,
-        family=kernels.family_index(kernel),
-        previous=previous,
-    )
+    return fit_hyperparameters(np.ascontiguousarray(X.T), y, terms(groups, categories, kernel), settings, previous)
 
 
 def random_theta(problem, seed=1):
@@ -316,6 +313,6 @@ def test_data_are_left_as_they_are():
     X, y = data(15)
     XT = np.ascontiguousarray(X.T)
     before = XT.copy(), y.copy()
-    fit_hyperparameters(XT, y, GROUPS, FitSettings(), nominal=CATEGORIES > 0, family=2)
+    fit_hyperparameters(XT, y, terms(GROUPS, CATEGORIES), FitSettings())
     np.testing.assert_array_equal(XT, before[0])
     np.testing.assert_array_equal(y, before[1])

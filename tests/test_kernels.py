@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sumbo import _loops
 from sumbo.errors import SettingError
-from sumbo.gp import _loops, kernels
+from sumbo.gp import kernels
 from sumbo.gp.kernels import Terms
 
 CASES = st.fixed_dictionaries(
@@ -216,10 +217,10 @@ def test_cross_gradient_against_central_differences(case):
 
 @given(CASES)
 @quick
-def test_cross_groups_gradient_against_central_differences(case):
+def test_cross_gradient_of_groups_against_central_differences(case):
     oracle, terms, X, Z, rng = drawn(case)
     A = rng.standard_normal((len(oracle.groups), len(Z), len(X)))
-    G = kernels.cross_groups_gradient(transposed(Z), transposed(X), terms, A)
+    G = kernels.cross_gradient(transposed(Z), transposed(X), terms, A)
     expected = oracles.central_differences(
         lambda Z: sum(np.sum(A[j] * oracle.k_group(j, Z, X)) for j in range(len(A))), Z
     )
@@ -252,7 +253,7 @@ def test_arguments_are_left_as_they_are(case):
     ZT, XT, A, A_groups, alpha, K_inv = arguments
     kernels.gram(XT, terms)
     kernels.cross_gradient(ZT, XT, terms, A)
-    kernels.cross_groups_gradient(ZT, XT, terms, A_groups)
+    kernels.cross_gradient(ZT, XT, terms, A_groups)
     kernels.evidence_traces(XT, terms, alpha, K_inv)
     for a, b in zip(arguments, before, strict=True):
         np.testing.assert_array_equal(a, b)

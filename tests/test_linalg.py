@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sumbo import AdditiveGP
 from sumbo.errors import DataError
 from sumbo.gp import linalg
-from sumbo.gp.exact import Exact
+from sumbo.gp.solvers import Exact
 
 quick = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)

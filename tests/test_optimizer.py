@@ -13,8 +13,19 @@ import numpy as np
 import pytest
 from saved import forgotten, latest_state
 
-from sumbo import AddGPUCB, AdditiveGP, Auto, Categorical, Decomposition, Float, Int, Optimizer, Space, Trial
-from sumbo.acquisition import warmup
+from sumbo import (
+    AddGPUCB,
+    AdditiveGP,
+    Auto,
+    Categorical,
+    Decomposition,
+    Float,
+    Int,
+    Optimizer,
+    Space,
+    Trial,
+    acquisition,
+)
 from sumbo.errors import SettingError, SpaceError, StateError, SumboError, TellError
 from sumbo.methods import METHODS, Method, Suggestion
 
@@ -157,7 +168,7 @@ def test_a_deadline_is_kept_with_many_parameters_and_observations():
     opt.ask()  # learns from four, and of all the others when there is no time for it
     for x, v in zip(X[4:], y[4:], strict=True):
         opt.observe(x, v)
-    while not warmup.ready():
+    while not acquisition.ready():
         time.sleep(0.05)
     # In processor time, and in units of what this machine needs for a model of some of them.
     model = AdditiveGP([(i,) for i in range(D)], full_order=True)

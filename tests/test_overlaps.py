@@ -8,9 +8,9 @@ from sumbo.errors import DecompositionError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.structure import random_trials, search, search_overlapping
+from sumbo.structure.group_constraints import Rules
 from sumbo.structure.overlaps import _cliques
-from sumbo.structure.rules import Rules
-from sumbo.structure.spectral import Spectral, State, one_dimensional
+from sumbo.structure.relaxation import Spectral, State, one_dimensional
 
 D = 6
 PAIRS = ((0, 1), (1, 2), (3, 4))
@@ -226,7 +226,7 @@ def test_wishes_are_kept():
     groups = find(X, y, max_group_size=3, together=[(0, 5), (5, 3)], apart=[(1, 2)])
     assert (0, 3, 5) in groups
     assert not any({1, 2} <= set(group) for group in groups)
-    with pytest.raises(DecompositionError, match="are to be apart, and together"):
+    with pytest.raises(DecompositionError, match=r"to be apart by apart=\(0, 1\), and together by together=\(0, 1\)"):
         find(X, y, together=[(0, 1)], apart=[(0, 1)])
 
 

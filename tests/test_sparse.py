@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sumbo.gp.additive
-import sumbo.gp.sparse
+import sumbo.gp.solvers
 from sumbo import AdditiveGP, Optimizer
-from sumbo.gp.exact import Exact
-from sumbo.gp.sparse import Sparse, chosen, support_size
+from sumbo.gp.solvers import Exact, Sparse, chosen, support_size
 
 GROUPS = [(0,), (1, 2)]
 
@@ -18,8 +17,8 @@ def small(monkeypatch):
     """Sparse from 30 observations on, with 20 support points."""
     monkeypatch.setattr(sumbo.gp.additive, "EXACT_LIMIT", 30)
     monkeypatch.setattr(sumbo.gp.additive, "FIT_POINTS", 25)
-    monkeypatch.setattr(sumbo.gp.sparse, "support_size", lambda n: 20)
-    monkeypatch.setattr(sumbo.gp.sparse, "_BLOCK", 7)
+    monkeypatch.setattr(sumbo.gp.solvers, "support_size", lambda n: 20)
+    monkeypatch.setattr(sumbo.gp.solvers, "_BLOCK", 7)
 
 
 def data(n, seed=0):
@@ -158,7 +157,7 @@ def both(monkeypatch, gp, X, y, m):
     """The model given 2000 observations, exact and with m support points."""
     exact = gp.condition(X, y)
     monkeypatch.setattr(sumbo.gp.additive, "EXACT_LIMIT", len(y) - 1)
-    monkeypatch.setattr(sumbo.gp.sparse, "support_size", lambda n: m)
+    monkeypatch.setattr(sumbo.gp.solvers, "support_size", lambda n: m)
     sparse = gp.condition(X, y)
     assert isinstance(exact._data, Exact)
     assert sparse._data.XT.shape[1] == m

@@ -10,9 +10,9 @@ from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.kernels import FAMILIES
 from sumbo.structure import posterior, random_trials, sampling, search, search_overlapping
 from sumbo.structure import score as score_module
+from sumbo.structure.group_constraints import Rules
 from sumbo.structure.moves import SHORTLIST, PartitionMoves
 from sumbo.structure.relaxation import Relaxation, joined
-from sumbo.structure.rules import Rules
 from sumbo.structure.sampling import gibbs_sweep, sample, summarise
 from sumbo.structure.score import Problem, Scorer, Tied
 
@@ -217,8 +217,11 @@ def test_joining_by_weight():
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        ({"together": [(0, 1), (1, 2)], "apart": [(0, 2)]}, r"0 and 2 are to be apart, and together by \(0, 1, 2\)"),
-        ({"together": [(0, 1), (1, 2), (2, 3)]}, r"\(0, 1, 2, 3\) are to be together, but no group .* more than 3"),
+        (
+            {"together": [(0, 1), (1, 2)], "apart": [(0, 2)]},
+            r"0 and 2 are to be apart .* together=\(0, 1\) and together=\(1, 2\)",
+        ),
+        ({"together": [(0, 1), (1, 2), (2, 3)]}, "0, 1, 2, 3 are together by .* group of 4, but max_group_size is 3"),
         ({"together": [(0, 7)]}, r"together=\(0, 7\): dimensions go from 0 to 5; got 7"),
         ({"apart": [(-1, 2)]}, r"apart=\(-1, 2\): dimensions go from 0 to 5; got -1"),
     ],

@@ -10,12 +10,10 @@ from oracles import partitions
 
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
-from sumbo.structure import equal_size, search
-from sumbo.structure import local_search as climb_module
-from sumbo.structure.local_search import problem_of
+from sumbo.structure import partition_search, search
+from sumbo.structure.group_constraints import Rules
 from sumbo.structure.moves import PartitionMoves
-from sumbo.structure.rules import Rules
-from sumbo.structure.score import Problem, Scorer, Tied
+from sumbo.structure.score import Problem, Scorer, Tied, log_normaliser, log_prior, worth
 
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
 
@@ -46,9 +44,9 @@ def within(W, groups):
 def test_prior_adds_up_to_one_and_half_of_it_belongs_to_groups_of_one_size(D, largest):
     allowed = [p for p in partitions(list(range(D))) if max(map(len, p)) <= largest]
     sizes = [sorted(map(len, p)) for p in allowed]
-    p = np.array([np.exp(equal_size.log_prior(s, largest)) for s in sizes])
+    p = np.array([np.exp(log_prior(s, largest)) for s in sizes])
     weights = np.array([D ** (-0.5 * (D - len(s))) for s in sizes])
-    assert equal_size.log_normaliser(D, largest) == pytest.approx(np.log(weights.sum()), rel=1e-12)
+    assert log_normaliser(D, largest) == pytest.approx(np.log(weights.sum()), rel=1e-12)
     assert p.sum() == pytest.approx(1.0, rel=1e-12)
     bonus = p - 0.5 * weights / weights.sum()
     for d in range(2, largest + 1):  # each size has the same share, and nothing else has any
@@ -61,7 +59,7 @@ def test_worth_is_evidence_and_prior():
     for groups in ([(0, 1), (2, 3), (4, 5)], [(0, 1, 2), (3,), (4, 5)]):
         at = problem.fitted(groups)
         evidence = at.score + 0.5 * np.log(6) * (6 - len(groups))
-        assert equal_size.worth(problem, at) == pytest.approx(evidence + equal_size.log_prior([*map(len, groups)], 4))
+        assert worth(problem, at) == pytest.approx(evidence + log_prior([*map(len, groups)], 4))
 
 
 # --- the search -----------------------------------------------------------------------------------------------------
@@ -72,8 +70,8 @@ def test_by_weight_and_dealt_keep_to_the_sizes(D, d, seed):
     rng = np.random.default_rng(seed)
     W = np.triu(rng.random((D, D)), 1)
     sizes = sorted([min(d, D)] * (D // min(d, D)) + [D % min(d, D)] * (D % min(d, D) > 0))
-    groups = equal_size.by_weight(W + W.T, min(d, D), rng)
-    for candidate in (groups, equal_size.dealt(groups, rng)):
+    groups = partition_search.by_weight(W + W.T, min(d, D), rng)
+    for candidate in (groups, partition_search.dealt(groups, rng)):
         assert Decomposition(candidate).dim == D  # disjoint and complete, or this raises
         assert sorted(map(len, candidate)) == sizes
 
@@ -85,7 +83,7 @@ def test_by_weight_finds_the_most_weight(D, d):
     W = W + W.T
     sizes = sorted([d] * (D // d) + [D % d] * (D % d > 0))
     most = max(within(W, p) for p in partitions(list(range(D))) if sorted(map(len, p)) == sizes)
-    assert within(W, equal_size.by_weight(W, d, rng)) == pytest.approx(most)
+    assert within(W, partition_search.by_weight(W, d, rng)) == pytest.approx(most)
 
 
 def test_a_climb_ends_where_no_exchange_helps_and_its_score_is_that_from_scratch():
@@ -93,7 +91,7 @@ def test_a_climb_ends_where_no_exchange_helps_and_its_score_is_that_from_scratch
     scorer = Scorer(problem, TIED)
     walk = PartitionMoves(scorer, [(0, 1, 2), (3, 4, 5), (6,)], rng)
     first = walk.score
-    equal_size.climb(walk, range(7), 10**6)
+    partition_search.climb(walk, range(7), 10**6)
     assert sorted(map(len, walk.groups)) == [1, 3, 3]
     assert walk.score == pytest.approx(scorer.score(scorer.total(walk.groups), 3), abs=1e-9)
     assert walk.score > first
@@ -117,12 +115,11 @@ def test_exchanges_are_all_pairs_of_other_groups():
 def test_planted_groups_are_found_without_help_of_the_weights(weights):
     groups = [(0, 4, 8), (1, 5, 6), (2, 3, 7)]
     X, y = planted(groups, 150)
-    rules = Rules.of(9, 4)
-    problem = problem_of(X, y, AdditiveGP(Decomposition.apart(9), kernel="se"), rules)
+    problem = Problem(np.ascontiguousarray(X.T), y, np.zeros(9, bool), 0, Rules.of(9, 4))
     W = np.zeros((9, 9))
     if weights == "misleading":
         W[0, 1] = W[1, 0] = W[4, 5] = W[5, 4] = 1.0
-    found = equal_size.find_even(problem, W, np.random.default_rng(0), 2000)
+    found = partition_search.climb_equal_sizes(problem, W, np.random.default_rng(0), 2000)
     assert sorted(found.groups) == groups
     assert problem.spent < 2100
 
@@ -131,8 +128,8 @@ def test_planted_groups_are_found_without_help_of_the_weights(weights):
 def test_the_last_group_may_be_smaller(seed):
     groups = [(0, 3, 5), (1, 4, 6), (2,)]
     X, y = planted(groups, 120, seed=seed)
-    problem = problem_of(X, y, AdditiveGP(Decomposition.apart(7), kernel="se"), Rules.of(7, 4))
-    found = equal_size.find_even(problem, np.zeros((7, 7)), np.random.default_rng(0), 1500)
+    problem = Problem(np.ascontiguousarray(X.T), y, np.zeros(7, bool), 0, Rules.of(7, 4))
+    found = partition_search.climb_equal_sizes(problem, np.zeros((7, 7)), np.random.default_rng(0), 1500)
     assert sorted(found.groups, key=min) == sorted(groups, key=min)
 
 
@@ -142,7 +139,7 @@ def test_with_many_evaluations_and_few_points_groups_of_one_size_are_believed_so
     model = AdditiveGP(Decomposition.apart(9), kernel="se")
     few, many = (
         search(X, y, model, np.random.default_rng(0), max_group_size=4, evaluations=evaluations)
-        for evaluations in (2000, climb_module._EVEN_FROM)
+        for evaluations in (2000, partition_search._EVEN_FROM)
     )
     assert few.groups != groups
     assert many.groups == groups
@@ -152,13 +149,13 @@ def test_groups_of_several_sizes_are_still_found_with_many_evaluations():
     groups = ((0, 5), (1, 3, 6), (2,), (4, 7))
     X, y = planted(groups, 100)
     model = AdditiveGP(Decomposition.apart(8), kernel="se")
-    found = search(X, y, model, np.random.default_rng(0), max_group_size=4, evaluations=climb_module._EVEN_FROM)
+    found = search(X, y, model, np.random.default_rng(0), max_group_size=4, evaluations=partition_search._EVEN_FROM)
     assert found.groups == groups
 
 
 @pytest.mark.parametrize("wishes", [{"together": [(0, 2)]}, {"apart": [(0, 1)]}])
 def test_wishes_are_kept_with_many_evaluations(wishes, monkeypatch):
-    monkeypatch.setattr(climb_module, "_EVEN_FROM", 300)
+    monkeypatch.setattr(partition_search, "_EVEN_FROM", 300)
     X, y = planted([(0, 1), (2, 3)], 20)
     model = AdditiveGP(Decomposition.apart(4), kernel="se")
     labels = search(X, y, model, np.random.default_rng(0), max_group_size=2, evaluations=300, **wishes).labels
@@ -167,7 +164,7 @@ def test_wishes_are_kept_with_many_evaluations(wishes, monkeypatch):
 
 
 def test_many_evaluations_where_nothing_can_join(monkeypatch):
-    monkeypatch.setattr(climb_module, "_EVEN_FROM", 50)
+    monkeypatch.setattr(partition_search, "_EVEN_FROM", 50)
     X, y = planted([(0,), (1,)], 8)
     rng = np.random.default_rng(0)
     one = search(X[:, :1], y, AdditiveGP([(0,)]), rng, max_group_size=3, evaluations=50)
@@ -177,7 +174,7 @@ def test_many_evaluations_where_nothing_can_join(monkeypatch):
 
 @pytest.mark.parametrize("n", [2, 5, 450])
 def test_many_evaluations_with_hardly_any_points_and_with_very_many(n, monkeypatch):
-    monkeypatch.setattr(climb_module, "_EVEN_FROM", 200)
+    monkeypatch.setattr(partition_search, "_EVEN_FROM", 200)
     groups = ((0, 2), (1, 3))
     X, y = planted(groups, n)
     model = AdditiveGP(Decomposition.apart(4), kernel="se")

@@ -13,7 +13,7 @@ start = time.perf_counter()
 trial = opt.ask(deadline=0.05)
 print(time.perf_counter() - start)
 assert all(0 <= v <= 1 for v in trial.params.values())
-while not sumbo.acquisition.warmup.ready():
+while not sumbo.acquisition.ready():
     time.sleep(0.05)
 opt.tell(trial, 1.0)
 assert opt.ask(deadline=5.0).number == 41

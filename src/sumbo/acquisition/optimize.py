@@ -78,7 +78,7 @@ def ascend(
     Every round evaluates one trial point of each search that is not done; a search whose trial is not good enough
     halves its step, the others move on. Searches do not influence each other.
     """
-    from sumbo.acquisition._lbfgs import quasi_newton  # compiled code, which takes a third of a second to import
+    from sumbo._loops import quasi_newton  # compiled code, which takes a third of a second to import
 
     x = np.clip(np.array(starts, dtype=float), 0.0, 1.0)
     f, g = function(x)
@@ -123,26 +123,19 @@ def polish(
     rounds: int = 20,
     stop: Callable[[], bool] = never,
 ) -> Array:
-    """Improve the discrete coordinates of one point, one change at a time, for as long as some change helps.
+    """Improve the discrete coordinates of one point (D,), one change at a time, for as long as some change helps.
 
-    Args:
-        value: the function, (m, D) -> (m,).
-        x: the point, (D,), already at allowed values.
-        choices: pairs of a dimension and the values that may be tried there.
-        rounds: changes, at most.
-        stop: asked before each of them.
+    Choices are pairs of a dimension and the values that may be tried there; there are so many rounds at most.
     """
     best = float(value(x[None])[0])
     for _ in range(rounds):
-        neighbours = []
-        for i, values in choices:
-            for v in values[values != x[i]]:
-                neighbour = x.copy()
-                neighbour[i] = v
-                neighbours.append(neighbour)
-        if not neighbours or stop():
+        changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
+        if not changes or stop():
             return x
-        candidate, found = best_of(value, np.array(neighbours))
+        neighbours = np.tile(x, (len(changes), 1))
+        for neighbour, (i, v) in zip(neighbours, changes, strict=True):
+            neighbour[i] = v
+        candidate, found = best_of(value, neighbours)
         if not found > best:
             return x
         x, best = candidate, found

@@ -7,6 +7,6 @@ from typing import Any
 @cache
 def loops() -> Any:
     """The compiled loops. Numba takes a third of a second to import, so the first call that does arithmetic does it."""
-    from sumbo.gp import _loops
+    from sumbo import _loops
 
     return _loops

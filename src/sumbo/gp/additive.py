@@ -17,6 +17,7 @@ The components are correlated once they have seen data: sigma^2 is not the sum o
 | V      | (.., n)  | k(z, X) L^-T: the part of the prior that the data explain |
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,13 +29,11 @@ from sumbo._typing import Array
 from sumbo.errors import DataError, NotFittedError, SettingError
 from sumbo.gp import kernels
 from sumbo.gp.decomposition import Decomposition
-from sumbo.gp.evidence import evidence_with_gradient
-from sumbo.gp.exact import Exact
-from sumbo.gp.fit import FitSettings, Hyperparameters, fit_hyperparameters
+from sumbo.gp.fit import FitSettings, Hyperparameters, evidence_with_gradient, fit_hyperparameters
 from sumbo.gp.kernels import Terms
 from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.gp.sample_paths import SamplePath, draw_prior
-from sumbo.gp.sparse import EXACT_LIMIT, FIT_POINTS, Sparse
+from sumbo.gp.solvers import EXACT_LIMIT, FIT_POINTS, Exact, Solver, Sparse
 from sumbo.gp.threads import on_one_thread
 
 
@@ -76,7 +75,7 @@ class AdditiveGP:
     categories: Any = field(default=None, kw_only=True)
     full_order: bool = field(default=False, kw_only=True)
     outcome_transform: OutcomeTransform = field(default=OutcomeTransform(np.empty(0)), repr=False, kw_only=True)
-    _data: Exact | Sparse | None = field(default=None, repr=False, kw_only=True)
+    _data: Solver | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -85,12 +84,10 @@ class AdditiveGP:
         if not isinstance(self.decomposition, Decomposition):
             put("decomposition", Decomposition(self.decomposition))
         kernels.family_index(self.kernel)
-        P, M = sum(map(len, self.groups)), len(self.groups)
-        put("lengthscales", _positive("lengthscales", self.lengthscales, P))
-        put("scales", _positive("scales", self.scales, M))
+        put("lengthscales", _positive("lengthscales", self.lengthscales, sum(map(len, self.groups))))
+        put("scales", _positive("scales", self.scales, len(self.groups)))
         put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
-        D = self.decomposition.dim
-        put("categories", _counts(self.categories, D))
+        put("categories", _counts(self.categories, self.decomposition.dim))
 
     # --- the model ---------------------------------------------------------------------------------------------
 
@@ -161,16 +158,9 @@ class AdditiveGP:
         if len(y) == 0:
             return self.condition(X, y)
         some = np.linspace(0, len(y) - 1, min(len(y), FIT_POINTS)).astype(int)
-        learned = fit_hyperparameters(
-            np.ascontiguousarray(X[some].T),
-            y[some],
-            self.groups,
-            settings or FitSettings(),
-            nominal=self.categories > 0,
-            family=kernels.family_index(self.kernel),
-            previous=self.hyperparameters if warm else None,
-        ).hyperparameters
-        return self.with_hyperparameters(learned).condition(X, y)
+        XT, previous = np.ascontiguousarray(X[some].T), self.hyperparameters if warm else None
+        learned = fit_hyperparameters(XT, y[some], self.terms, settings or FitSettings(), previous)
+        return self.with_hyperparameters(learned.hyperparameters).condition(X, y)
 
     def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
         """The same model with other hyperparameters, and no data."""
@@ -228,7 +218,8 @@ class AdditiveGP:
             raise DataError(f"group {j} has {len(group)} dimensions: expected shape (m, {len(group)}), got {Z_j.shape}")
         Z = np.zeros((len(Z_j), self.decomposition.dim))
         Z[:, group] = Z_j
-        moments = self._moments(self._checked(Z)[0], self.terms.only(j % len(self.groups)))
+        terms = self.terms.only(j % len(self.groups))
+        moments = self._moments(self._checked(Z)[0], terms, kernels.cross, np.full(len(Z), terms.s2[0]))
         return moments.mean, np.sqrt(moments.variance)
 
     def untransform(self, z: ArrayLike) -> Array:
@@ -237,16 +228,11 @@ class AdditiveGP:
 
     def moments(self, Z: Array) -> "Moments":
         """Mean and variance of the sum at each row, with their gradients on demand."""
-        return self._moments(Z, self.terms)
+        return self._moments(Z, self.terms, kernels.cross, np.full(len(Z), self.terms.s2.sum()))
 
     def group_moments(self, Z: Array) -> "Moments":
         """Mean and variance of every component at each row: arrays (M, m)."""
-        ZT = np.ascontiguousarray(Z.T)
-        prior = np.repeat(self.terms.s2[:, None], len(Z), axis=1)
-        if self._data is None:
-            return Moments(np.zeros_like(prior), prior, None)
-        k = kernels.cross_groups(ZT, self._data.XT, self.terms)
-        return self._explained(ZT, k, prior, self.terms)
+        return self._moments(Z, self.terms, kernels.cross_groups, np.repeat(self.terms.s2[:, None], len(Z), axis=1))
 
     def group_means(self, Z: Array) -> Array:
         """The mean of every component at each row, (M, m): a fraction of the cost of `group_moments`."""
@@ -284,21 +270,19 @@ class AdditiveGP:
             XT, v = self._data.XT, self._data.with_values(self.y - at_data - noise).alpha
         return SamplePath(self.groups, self.terms, priors, XT, v)
 
-    def _moments(self, Z: Array, terms: Terms) -> "Moments":
-        ZT = np.ascontiguousarray(Z.T)
-        prior = np.full(len(Z), terms.s2.sum())
+    def _moments(
+        self, Z: Array, terms: Terms, cross: Callable[[Array, Array, Terms], Array], prior: Array
+    ) -> "Moments":
         if self._data is None:
-            return Moments(np.zeros(len(Z)), prior, None)
-        return self._explained(ZT, kernels.cross(ZT, self._data.XT, terms), prior, terms)
-
-    def _explained(self, ZT: Array, k: Array, prior: Array, terms: Terms) -> "Moments":
-        data = self._observed()
+            return Moments(np.zeros_like(prior), prior)
+        data, ZT = self._data, np.ascontiguousarray(Z.T)
+        k = cross(ZT, data.XT, terms)
         V = k @ data.L_inv.T
         variance = prior - np.einsum("...q,...q->...", V, V)
         # Rounding can take the variance of a point observed without noise below zero.
-        return Moments(k @ data.alpha, np.maximum(variance, 1e-14 * prior), _Slopes(ZT, V, terms, data))
+        return Moments(k @ data.alpha, np.maximum(variance, 1e-14 * prior), (ZT, V, terms, data))
 
-    def _observed(self) -> Exact | Sparse:
+    def _observed(self) -> Solver:
         if self._data is None:
             raise NotFittedError("the model has no data yet: call fit or condition first")
         return self._data
@@ -321,31 +305,20 @@ class Moments:
 
     mean: Array
     variance: Array
-    _slopes: "_Slopes | None"
+    _explained: tuple[Array, Array, Terms, Solver] | None = None  # ZT, V, the kernel and the data
 
     def gradient(self, by_mean: Array, by_variance: Array) -> Array:
         """Gradient by each point (m, D) of a function with these partial derivatives by mean and variance."""
-        if self._slopes is None:
+        if self._explained is None:
             raise NotFittedError("a model with no data is flat: there is no gradient to follow")
-        return self._slopes.combine(by_mean, by_variance)
-
-
-@dataclass(frozen=True)
-class _Slopes:
-    ZT: Array
-    V: Array
-    terms: Terms
-    data: Exact | Sparse
-
-    def combine(self, by_mean: Array, by_variance: Array) -> Array:
+        ZT, V, terms, data = self._explained
         # d mean = sum_q alpha_q dk_q and d variance = -2 sum_q (K^-1 k)_q dk_q: one pass over the kernel for both
-        K_inv_k = self.V @ self.data.L_inv
-        A = by_mean[..., None] * self.data.alpha - 2.0 * by_variance[..., None] * K_inv_k
-        of = kernels.cross_gradient if A.ndim == 2 else kernels.cross_groups_gradient
-        return of(self.ZT, self.data.XT, self.terms, A)
+        K_inv_k = V @ data.L_inv
+        A = by_mean[..., None] * data.alpha - 2.0 * by_variance[..., None] * K_inv_k
+        return kernels.cross_gradient(ZT, data.XT, terms, A)
 
 
-def _numbers(values: ArrayLike) -> Array:
+def _numbers(values: Any) -> Array:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -358,12 +331,9 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _counts(categories: object, D: int) -> NDArray[np.int64]:
+def _counts(categories: Any, D: int) -> NDArray[np.int64]:
     """The number of categories of each dimension, checked and copied."""
-    try:
-        given = np.zeros(D) if categories is None else np.array(categories, dtype=float)
-    except (TypeError, ValueError):
-        raise SettingError(f"categories must be {D} whole numbers; got {categories!r}") from None
+    given = np.zeros(D) if categories is None else _setting(f"categories must be {D} whole numbers", categories)
     if given.shape != (D,):
         raise SettingError(f"categories needs one number for each of {D} dimensions; got {given.shape}")
     if not ((given >= 0) & (given == np.rint(given))).all():
@@ -371,16 +341,18 @@ def _counts(categories: object, D: int) -> NDArray[np.int64]:
     return _read_only(given.astype(np.int64))
 
 
-def _positive(name: str, value: object, size: int) -> Array:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise SettingError(f"{name} must be a number or {size} numbers; got {value!r}") from None
-    if array.ndim == 0:
-        array = np.full(size, float(array))
+def _positive(name: str, value: Any, size: int) -> Array:
+    array = _setting(f"{name} must be a number or {size} numbers", value)
+    array = np.full(size, float(array)) if array.ndim == 0 else array
     if array.shape != (size,):
         raise SettingError(f"{name} must be one number or {size} numbers; got shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise SettingError(f"{name} must be positive and finite; got {value!r}")
-    array.flags.writeable = False
-    return array
+    return _read_only(array)
+
+
+def _setting(wanted: str, value: Any) -> Array:
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"{wanted}; got {value!r}") from None

@@ -1,4 +1,7 @@
-"""Hyperparameters: priors, marginal likelihood, multi-start L-BFGS-B.
+"""Hyperparameters: marginal likelihood and its exact gradient, priors, multi-start L-BFGS-B.
+
+    log p(y | X) = -1/2 y^T K^-1 y - 1/2 log |K| - n/2 log 2 pi,     K = sum_j K_j + noise I
+    d log p / d theta = 1/2 tr((alpha alpha^T - K^-1) dK / d theta),  alpha = K^-1 y
 
 The logs of the hyperparameters are an affine map of a vector theta whose blocks are
 
@@ -15,24 +18,65 @@ there are fewer than ten points per dimension, which is most of a search.)
 | XT     | (D, n) | points, one row per dimension                |
 | y      | (n,)   | values, mean about zero                      |
 | theta  | (Q,)   | c, v, [e], [delta (P,)], [epsilon (M,)]      |
+| by_l   | (P,)   | derivative by each log lengthscale           |
+| by_s2  | (M,)   | derivative by each group's log variance      |
 """
 
 import contextlib
-from collections.abc import Sequence
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sumbo._typing import Array
 from sumbo.errors import SettingError
-from sumbo.gp.evidence import evidence_with_gradient, log_evidence
+from sumbo.gp import kernels, linalg
 from sumbo.gp.kernels import Terms
 
 _STEPS_TIMES_N = 6_000  # a thrifty refit: 30 evaluations at n = 200, 12 at n = 500, 5 from n = 1200 on
 _LEAST_STEPS = 5
 _COLD = 5  # a first fit is thrifty from five times as many observations on
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """log p(y | X) with its gradient."""
+
+    value: float
+    by_log_lengthscale: Array
+    by_log_variance: Array
+    by_log_noise: float
+
+
+def log_evidence(XT: Array, y: Array, terms: Terms, noise_variance: float) -> float:
+    """log p(y | X)."""
+    if len(y) == 0:
+        return 0.0
+    L = _factor(XT, terms, noise_variance)
+    return linalg.log_density(y, linalg.solve_factored(L, y), linalg.log_determinant(L))
+
+
+def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: float) -> Evidence:
+    """log p(y | X) and its gradient by the logs of lengthscales, variances and noise variance."""
+    if len(y) == 0:  # LAPACK refuses empty matrices
+        return Evidence(0.0, np.zeros(len(terms.dims)), np.zeros(len(terms.s2)), 0.0)
+    L = _factor(XT, terms, noise_variance)
+    alpha = linalg.solve_factored(L, y)
+    value = linalg.log_density(y, alpha, linalg.log_determinant(L))
+    K_inv = linalg.inverse_in_place(L)
+    by_l, by_s2 = kernels.evidence_traces(XT, terms, alpha, K_inv)
+    by_noise = 0.5 * noise_variance * float(alpha @ alpha - K_inv.trace())
+    return Evidence(value, by_l, by_s2, by_noise)
+
+
+def _factor(XT: Array, terms: Terms, noise_variance: float) -> Array:
+    def covariance() -> Array:
+        K = kernels.gram(XT, terms)
+        K.flat[:: len(K) + 1] += noise_variance
+        return K
+
+    return linalg.cholesky_in_place(covariance(), covariance)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +160,16 @@ class Fit:
 
 
 def fit_hyperparameters(
-    XT: Array,
-    y: Array,
-    groups: Sequence[Sequence[int]],
-    settings: FitSettings,
-    *,
-    nominal: NDArray[np.bool_],
-    family: int,
-    previous: Hyperparameters | None = None,
+    XT: Array, y: Array, terms: Terms, settings: FitSettings, previous: Hyperparameters | None = None
 ) -> Fit:
-    """Maximise evidence times prior from several starts, the previous optimum among them."""
+    """Maximise evidence times prior from several starts, the previous optimum among them.
+
+    The terms give the groups and the kernel; their own hyperparameters count for nothing.
+    """
     if settings.thrifty_from is not None and len(y) >= settings.thrifty_from * (1 if previous else _COLD):
         steps = min(settings.evaluations, max(_LEAST_STEPS, _STEPS_TIMES_N // len(y)))
         settings = replace(settings, starts=0, evaluations=steps)
-    problem = _Posterior(XT, y, groups, settings, nominal, family)
+    problem = _Posterior(XT, y, terms, settings)
     starts = [] if previous is None else [problem.theta_of(previous)]
     cold = max(settings.starts, not starts)
     if cold:
@@ -157,44 +197,25 @@ def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Arra
             best, best_value = theta.copy(), value
         return value, gradient
 
+    options = {"maxiter": evaluations, "ftol": 1e-7}
     with contextlib.suppress(_Spent):
-        minimize(
-            function,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=problem.bounds,
-            options={"maxiter": evaluations, "ftol": 1e-7},
-        )
+        minimize(function, start, jac=True, method="L-BFGS-B", bounds=problem.bounds, options=options)
     return best, best_value
 
 
 class _Posterior:
     """log p(y | X, theta) + log p(theta) as a function of theta. Counts its calls; else unchanging."""
 
-    def __init__(
-        self,
-        XT: Array,
-        y: Array,
-        groups: Sequence[Sequence[int]],
-        settings: FitSettings,
-        nominal: NDArray[np.bool_],
-        family: int,
-    ) -> None:
-        self.XT, self.y, self.groups, self.settings = XT, y, groups, settings
-        self.nominal, self.family = nominal, family
-        sizes = np.array([len(group) for group in groups])
-        self.P, self.M = int(sizes.sum()), len(groups)
+    def __init__(self, XT: Array, y: Array, terms: Terms, settings: FitSettings) -> None:
+        self.XT, self.y, self.terms, self.settings = XT, y, terms, settings
+        sizes = np.diff(terms.offsets)
+        self.P, self.M = int(sizes.sum()), len(sizes)
         self.y_variance = float(np.mean(np.square(y))) or 1.0
         self.log_size = 0.5 * np.log(np.repeat(sizes, sizes)) * settings.dimension_scaled
         self.log_share = np.log(sizes / sizes.sum()) if settings.dimension_scaled else np.zeros(self.M)
         self.evaluations = 0
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        """Prior means, precisions and bounds of theta, block by block."""
-        s = self.settings
-        log_variance = np.log(self.y_variance)
+        # Prior means, precisions and bounds of theta, block by block.
+        s, log_variance = settings, np.log(self.y_variance)
         mean = [np.log(s.lengthscale), log_variance]
         sd = [s.lengthscale_sd, s.scale_sd]
         bounds = [np.log(s.lengthscale_bounds), log_variance + np.log(s.variance_bounds)]
@@ -227,36 +248,32 @@ class _Posterior:
         if self.fits_noise:
             theta.append(np.log(hyperparameters.noise_variance))
         extra = [*(log_l - log_l.mean())] * self.settings.ard + [*(log_s2 - log_s2.mean())] * self.settings.group_scales
-        low, high = np.array(self.bounds).T
-        return np.clip(np.array(theta + extra), low, high)
+        return np.clip(np.array(theta + extra), *np.array(self.bounds).T)
 
     def cold_starts(self) -> list[Array]:
         """Common lengthscales from short to long, little and more noise: far starts fall into 'all is noise'."""
         starts = []
-        for factor in (0.3, 1.0, 2.0):
-            for noise_factor in (1.0, 30.0) if self.fits_noise else (1.0,):
-                theta = self.mean.copy()
-                theta[0] += np.log(factor)
-                if self.fits_noise:
-                    theta[2] += np.log(noise_factor)
-                starts.append(np.clip(theta, *np.array(self.bounds).T))
+        for factor, noise_factor in itertools.product((0.3, 1.0, 2.0), (1.0, 30.0) if self.fits_noise else (1.0,)):
+            theta = self.mean.copy()
+            theta[0] += np.log(factor)
+            if self.fits_noise:
+                theta[2] += np.log(noise_factor)
+            starts.append(np.clip(theta, *np.array(self.bounds).T))
         return starts
 
     def _terms(self, theta: Array) -> tuple[Terms, float]:
+        self.evaluations += 1
         h = self.hyperparameters(theta)
-        terms = Terms.build(self.groups, h.lengthscales, np.square(h.scales), nominal=self.nominal, family=self.family)
-        return terms, h.noise_variance
+        return self.terms.with_values(h.lengthscales, np.square(h.scales)), h.noise_variance
 
     def _log_prior(self, theta: Array) -> float:
         return float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())
 
     def negative(self, theta: Array) -> float:
-        self.evaluations += 1
         terms, noise = self._terms(theta)
         return -log_evidence(self.XT, self.y, terms, noise) - self._log_prior(theta)
 
     def negative_with_gradient(self, theta: Array) -> tuple[float, Array]:
-        self.evaluations += 1
         terms, noise = self._terms(theta)
         e = evidence_with_gradient(self.XT, self.y, terms, noise)
         head = [e.by_log_lengthscale.sum(), e.by_log_variance.sum()] + [e.by_log_noise] * self.fits_noise

@@ -22,8 +22,7 @@ never a sum: results have the same bits with any number of threads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +37,14 @@ FAMILIES: dict[str, int | None] = {"se": None, "matern32": 3, "matern52": 5}
 
 
 def family_index(kernel: str) -> int:
-    """Number of a kernel family, as the compiled loops want it.
-
-    Raises:
-        SettingError: the name is not one of `FAMILIES`.
-    """
+    """Number of a kernel family, as the compiled loops want it."""
     if kernel not in FAMILIES:
         raise SettingError(f"kernel must be one of {', '.join(FAMILIES)}; got {kernel!r}")
     return list(FAMILIES).index(kernel)
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The groups as flat arrays with their hyperparameters: what the compiled loops read."""
+class Terms(NamedTuple):
+    """The groups as flat arrays with their hyperparameters: what the compiled loops read, in this order."""
 
     dims: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -73,6 +67,10 @@ class Terms:
         offsets = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
         return cls(dims, offsets, 1.0 / np.square(lengthscales), np.asarray(variances), nominal, family)
 
+    def with_values(self, lengthscales: Array, variances: Array) -> "Terms":
+        """The same groups with other hyperparameters."""
+        return self._replace(inv_l2=1.0 / np.square(lengthscales), s2=variances)
+
     def only(self, j: int) -> "Terms":
         """The kernel of group j alone."""
         return self.between(j, j + 1)
@@ -86,62 +84,57 @@ class Terms:
 
 def gram(XT: Array, terms: Terms) -> Array:
     """K(X, X), lower half; the upper half is zero."""
-    n = XT.shape[1]
-    K = np.zeros((n, n))
     # Row p costs p + 1: equal work lies between roots of equal steps.
-    bounds = [round(n * share**0.5) for share in _shares(n)]
-    threads.spread(lambda a, b: loops().gram(XT, *_flat(terms), a, b, K), bounds)
-    return K
+    return _cross(XT, XT, terms, 1, lower=True, power=0.5)[0]
 
 
 def cross(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k(Z, X) of the sum: (m, n)."""
-    m = ZT.shape[1]
-    K = np.zeros((m, XT.shape[1]))
-    bounds = [round(m * share) for share in _shares(m)]
-    threads.spread(lambda a, b: loops().cross(ZT, XT, *_flat(terms), a, b, K), bounds)
-    return K
+    return _cross(ZT, XT, terms, 1)[0]
 
 
 def cross_groups(ZT: Array, XT: Array, terms: Terms) -> Array:
     """k_j(Z_j, X_j) of every group: (M, m, n)."""
-    return loops().cross_groups(ZT, XT, *_flat(terms))
+    return _cross(ZT, XT, terms, len(terms.s2))
+
+
+def _cross(ZT: Array, XT: Array, terms: Terms, layers: int, lower: bool = False, power: float = 1.0) -> Array:
+    K = np.zeros((layers, ZT.shape[1], XT.shape[1]))
+    threads.spread(lambda a, b: loops().cross(ZT, XT, *terms, lower, a, b, K), _rows(ZT.shape[1], power))
+    return K
 
 
 def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
     """k_j(Z_j, X_j) alpha of every group: (M, m), without the (M, m, n) in between."""
-    return loops().group_means(ZT, XT, *_flat(terms), alpha)
+    return loops().group_means(ZT, XT, *terms, alpha)
 
 
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
     if threads.pieces(XT.shape[1]) == 1:
-        return loops().evidence_traces(XT, *_flat(terms), alpha, K_inv)
+        return loops().evidence_traces(XT, *terms, alpha, K_inv)
     # Groups are shared among threads by their dimensions; within a group the sum is one thread's.
     bounds = sorted({int(np.searchsorted(terms.offsets, share * len(terms.dims))) for share in _shares(XT.shape[1])})
-    parts = threads.spread(lambda a, b: loops().evidence_traces(XT, *_flat(terms.between(a, b)), alpha, K_inv), bounds)
+    parts = threads.spread(lambda a, b: loops().evidence_traces(XT, *terms.between(a, b), alpha, K_inv), bounds)
     return np.concatenate([by_l for by_l, _ in parts]), np.concatenate([by_s2 for _, by_s2 in parts])
 
 
 def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
-    """d/dz_a of sum_q A[a, q] k(z_a, x_q): (m, D); nominal dimensions have no gradient."""
-    m = ZT.shape[1]
-    G = np.zeros((m, len(ZT)))
-    bounds = [round(m * share) for share in _shares(m)]
-    threads.spread(lambda a, b: loops().cross_gradient(ZT, XT, *_flat(terms), A, a, b, G), bounds)
+    """d/dz_a of sum_q A[a, q] k(z_a, x_q), or of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D).
+
+    Nominal dimensions have no gradient.
+    """
+    A, G = A if A.ndim == 3 else A[None], np.zeros((ZT.shape[1], len(ZT)))
+    threads.spread(lambda a, b: loops().cross_gradient(ZT, XT, *terms, A, a, b, G), _rows(ZT.shape[1]))
     return G
-
-
-def cross_groups_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:
-    """d/dz_a of sum_j sum_q A[j, a, q] k_j(z_a, x_q): (m, D)."""
-    return loops().cross_groups_gradient(ZT, XT, *_flat(terms), A)
-
-
-def _flat(terms: Terms) -> tuple[Any, ...]:
-    return terms.nominal, terms.dims, terms.offsets, terms.inv_l2, terms.s2, terms.family
 
 
 def _shares(rows: int) -> list[float]:
     """0 to 1 in as many steps as there are threads for so many rows."""
     pieces = threads.pieces(rows)
     return [i / pieces for i in range(pieces + 1)]
+
+
+def _rows(m: int, power: float = 1.0) -> list[int]:
+    """Bounds of the rows that each thread works on."""
+    return [round(m * share**power) for share in _shares(m)]

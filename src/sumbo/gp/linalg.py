@@ -18,6 +18,7 @@ from sumbo.errors import DataError
 from sumbo.gp import loops
 
 _FIRST_JITTER = 1e-12  # relative to the mean of the diagonal; grows tenfold until LAPACK is content
+LOG_2PI = float(np.log(2.0 * np.pi))
 SMALLEST_PIVOT = 1e-12  # relative to the new diagonal element, when a row is appended
 
 
@@ -63,7 +64,7 @@ class Factor:
 
     def log_determinant(self) -> float:
         """log |K|."""
-        return 2.0 * float(np.log(self.buffer.diagonal()[: self.n]).sum())
+        return log_determinant(self.buffer[: self.n, : self.n])
 
     def append(self, k: Array, diagonal: float) -> "Factor | None":
         """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2).
@@ -77,8 +78,7 @@ class Factor:
         if not pivot >= -least:  # NaN as well
             return None
         root = float(np.sqrt(max(pivot, least)))
-        n = self.n
-        buffer, used = self.buffer, self.used
+        n, buffer, used = self.n, self.buffer, self.used
         if used[0] != n or n == len(buffer):  # another branch grew here already, or there is no room
             buffer = np.empty((max(16, n + n // 4 + 1),) * 2)
             buffer[:n, :n] = self.buffer[:n, :n]
@@ -99,14 +99,7 @@ class Factor:
 
 
 def cholesky(K: Array) -> Factor:
-    """Factor of K, with the least jitter of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough.
-
-    K is left as it is. A matrix that is symmetric and finite always has a factor: once the jitter outweighs the
-    rest, it is diagonally dominant.
-
-    Raises:
-        DataError: K has a NaN or an infinity.
-    """
+    """Factor of K, which is left as it is; see `cholesky_in_place`."""
     L, jitter = cholesky_in_place(K.copy())
     return Factor(L, len(K), jitter, [len(K)])
 
@@ -114,9 +107,12 @@ def cholesky(K: Array) -> Factor:
 def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tuple[Array, float]:
     """L in the lower half of K's own memory, where no jitter is needed, and the jitter.
 
-    Args:
-        K: the matrix, which is lost.
-        again: makes it once more, for the rare case that it needs jitter; without it a copy is kept.
+    That is the least of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough. A matrix that is symmetric and
+    finite always has a factor: once the jitter outweighs the rest, it is diagonally dominant. K is lost: for the rare
+    case that it needs jitter, `again` makes it once more; without that a copy is kept.
+
+    Raises:
+        DataError: K has a NaN or an infinity.
     """
     _interrupts.poll()  # every step of a fit or of a search for groups passes here
     n = len(K)
@@ -149,3 +145,13 @@ def solve_factored(L: Array, b: Array) -> Array:
     """(L L^T)^-1 b."""
     x, _ = lapack.dpotrs(L.T, b, lower=0)
     return x
+
+
+def log_determinant(L: Array) -> float:
+    """log |L L^T|."""
+    return 2.0 * float(np.log(L.diagonal()).sum())
+
+
+def log_density(y: Array, alpha: Array, log_determinant: float) -> float:
+    """log N(y | 0, K), given K^-1 y and log |K|."""
+    return float(-0.5 * (y @ alpha) - 0.5 * log_determinant - 0.5 * len(y) * LOG_2PI)

@@ -19,14 +19,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
 
 from sumbo import _interrupts
 from sumbo.errors import SettingError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.Lock()
 _depth = 0
@@ -78,15 +76,7 @@ def one_thread() -> Iterator[None]:
                     _limit(_before)
 
 
-def on_one_thread(function: F) -> F:
-    """Decorator: run the function under `one_thread`."""
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with one_thread():
-            return function(*args, **kwargs)
-
-    return wrapped  # type: ignore[return-value]
+on_one_thread = one_thread()  # as a decorator
 
 
 _LEAST = 150  # rows of a kernel matrix below which threads cost more than they bring

@@ -15,7 +15,7 @@ from sumbo._redaction import safe
 from sumbo._typing import Array
 from sumbo.errors import DataError, NotFittedError, SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.gp.sparse import chosen
+from sumbo.gp.solvers import chosen
 from sumbo.gp.threads import one_thread
 from sumbo.insights import pairs, tables
 from sumbo.insights.effects import Effect, background

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from sumbo._typing import Array
 from sumbo.gp.additive import AdditiveGP
-from sumbo.gp.exact import Exact
-from sumbo.gp.sparse import chosen
+from sumbo.gp.solvers import Exact, chosen
 from sumbo.gp.threads import on_one_thread
 
 _MOST = 1000  # observations that stand for all where the model is not exact

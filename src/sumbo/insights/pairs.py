@@ -14,7 +14,7 @@ from sumbo import structure
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.outcome_transforms import OutcomeTransform
-from sumbo.gp.sparse import chosen
+from sumbo.gp.solvers import chosen
 from sumbo.insights.tables import Importances, Interaction, Interactions, default_evaluations
 from sumbo.methods.base import SuggestContext
 from sumbo.structure.group_constraints import GroupConstraints

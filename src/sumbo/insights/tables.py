@@ -12,7 +12,7 @@ from sumbo._typing import Array
 from sumbo.errors import MissingPackageError, NotFittedError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.outcome_transforms import OutcomeTransform
-from sumbo.gp.sparse import chosen
+from sumbo.gp.solvers import chosen
 from sumbo.insights import sensitivity
 from sumbo.methods import Method, SuggestContext
 from sumbo.structure.group_constraints import GroupConstraints

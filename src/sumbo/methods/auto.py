@@ -13,12 +13,11 @@ import numpy as np
 
 from sumbo import structure
 from sumbo._typing import Array
-from sumbo.acquisition.feasibility import Feasibility
-from sumbo.acquisition.functions import log_expected_improvement, ucb
+from sumbo.acquisition.functions import Feasibility, log_expected_improvement, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
-from sumbo.gp.sparse import chosen
+from sumbo.gp.solvers import chosen
 from sumbo.methods.base import SuggestContext, Suggestion, check_count
 from sumbo.methods.candidates import group_starts, incumbents, loo_calibration, maximise_joint, trust_region
 from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, learned_geometrically, with_pending

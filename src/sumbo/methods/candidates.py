@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from sumbo._typing import Array
 from sumbo.acquisition import optimize
-from sumbo.acquisition.feasibility import Feasibility
-from sumbo.acquisition.functions import Acquisition
+from sumbo.acquisition.functions import Acquisition, Feasibility
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.sample_paths import SamplePath
 from sumbo.methods.base import SuggestContext

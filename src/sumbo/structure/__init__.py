@@ -9,9 +9,8 @@
 [[0, 2], [1]]
 """
 
-from sumbo.structure.local_search import search
 from sumbo.structure.overlaps import search_overlapping
-from sumbo.structure.random_partitions import random_trials
+from sumbo.structure.partition_search import random_trials, search
 from sumbo.structure.sampling import StructurePosterior, posterior
 
 __all__ = ["StructurePosterior", "posterior", "random_trials", "search", "search_overlapping"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sumbo._typing import Array
-from sumbo.structure.rules import Group
+from sumbo.structure.group_constraints import Group
 from sumbo.structure.score import Scorer
 
 _GAIN = 1e-6  # nats; less is rounding
@@ -96,12 +96,11 @@ class PartitionMoves:
     def moves(self, u: int, swaps: bool) -> list[Change]:
         """Unit u alone, in another group, or in the place of a unit there. Of very many groups, some."""
         changes = self._some(self.places(u), _FAR)
-        own = next(group for group in self.groups if u in group)
-        return changes + self.exchanges(u, least=2) if swaps and len(own) > 1 else changes
+        return changes + self.exchanges(u, least=2) if swaps and len(self._own(u)) > 1 else changes
 
     def exchanges(self, u: int, least: int = 1) -> list[Change]:
         """Unit u in the place of a unit of another group that has at least so many: sizes stay as they are."""
-        own = next(group for group in self.groups if u in group)
+        own = self._own(u)
         rest = _without(own, u)
         changes: list[Change] = []
         for other in self._some([group for group in self.groups if group != own and len(group) >= least], _FAR):
@@ -110,7 +109,7 @@ class PartitionMoves:
 
     def places(self, u: int) -> list[Change]:
         """Everywhere else that unit u can be: alone, or in another group."""
-        own = next(group for group in self.groups if u in group)
+        own = self._own(u)
         rest = _without(own, u)
         left = (rest,) if rest else ()
         changes: list[Change] = [((own,), (rest, (u,)))] if rest else []
@@ -127,18 +126,17 @@ class PartitionMoves:
             parts = [(first, *c) for size in sizes for c in itertools.combinations(others, size)]
         else:
             parts = [tuple(u for u in group if self.rng.random() < 0.5) for _ in range(_SPLITS)]
-        changes: list[Change] = []
-        for part in self._some(parts, _SPLITS):
-            rest = tuple(u for u in group if u not in part)
-            if part and rest:
-                changes.append(((group,), (part, rest)))
-        return self._allowed(changes)
+        cuts = [(part, tuple(u for u in group if u not in part)) for part in self._some(parts, _SPLITS)]
+        return self._allowed([((group,), cut) for cut in cuts if all(cut)])
 
     def merges(self) -> list[Change]:
         """Pairs of groups of several units; single units join by `moves`."""
         several = [group for group in self.groups if len(group) > 1]
         pairs = self._some(list(itertools.combinations(several, 2)), _FAR)
         return self._allowed([((g, h), (tuple(sorted(g + h)),)) for g, h in pairs])
+
+    def _own(self, u: int) -> Group:
+        return next(group for group in self.groups if u in group)
 
     def _some(self, items: list[Any], limit: int) -> list[Any]:
         if len(items) <= limit:

@@ -1,12 +1,13 @@
 """Groups that may share dimensions: which pairs interact, and which of them belong to larger groups.
 
-Pairs are found in the model of `spectral`, each worth its evidence less a charge for the choice among so many: first
+Pairs are found in a `Spectral` model, each worth its evidence less a charge for the choice among so many: first
 those that pay at once, then, as long as that raises the score, several that may pay together. (Weak ones hide each
 other: each is noise to the others.) A clique of pairs becomes one group where the evidence is for it.
 """
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,11 +15,9 @@ from sumbo._typing import Array
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.threads import on_one_thread
-from sumbo.structure.canonical_order import Order
-from sumbo.structure.local_search import problem_of
-from sumbo.structure.rules import Group, Rules, Wishes
-from sumbo.structure.score import QUICK
-from sumbo.structure.spectral import Pair, Spectral, State
+from sumbo.structure.group_constraints import Group, Rules, Wishes
+from sumbo.structure.relaxation import Pair, Spectral, State
+from sumbo.structure.score import QUICK, Problem, sorted_problem
 
 _DEGREE = 6  # to begin with; lowered where the data need less
 _POINTS = 500  # observations that are looked at, at most
@@ -54,30 +53,33 @@ def search_overlapping(
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    D, order = X.shape[1], Order.of(X)
-    rules = order.rules(max_group_size, together, apart)
-    X, model = order.points(X), order.model(model)
-    units = [unit for unit in rules.units if len(unit) > 1]
-    some = np.sort(rng.choice(len(y), _POINTS, replace=False)) if len(y) > _POINTS else np.arange(len(y))
+    order, problem, _ = sorted_problem(X, y, model, max_group_size, together, apart)
+    units = [unit for unit in problem.rules.units if len(unit) > 1]
+    problem = problem.on_some(_POINTS, rng)
     groups: list[Group] = list(units)
-    if len(some) > 2 and max_group_size > 1:
-        X, y = X[some], y[some]
-        pairs = _Pairs(X, y, model, rules, evaluations).search()
+    if len(problem.y) > 2 and max_group_size > 1:
+        pairs = _Pairs(problem, evaluations).search()
         groups += [pair for pair in pairs if not any({*pair} <= {*unit} for unit in units)]
-        groups = _with_cliques(X, y, model, groups, rules)
+        groups = _with_cliques(problem, groups)
+    return order.named(Decomposition(_with_the_rest(groups, X.shape[1])))
+
+
+def _with_the_rest(groups: list[Group], D: int) -> list[Group]:
+    """And every dimension that is in none of them alone."""
     covered = set(itertools.chain(*groups))
-    return order.named(Decomposition(groups + [(i,) for i in range(D) if i not in covered]))
+    return groups + [(i,) for i in range(D) if i not in covered]
 
 
 class _Pairs:
     """The search for pairs. A pair costs the log of how many there are to choose from."""
 
-    def __init__(self, X: Array, y: Array, model: AdditiveGP, rules: Rules, evaluations: int) -> None:
-        self.X, self.y, self.nominal, self.limit = X, y, model.categories > 0, evaluations
+    def __init__(self, problem: Problem, evaluations: int) -> None:
+        self.data, self.limit = (problem.XT.T, problem.y, problem.nominal), evaluations
         self.spent = 0  # by models of other degrees
-        self.model = Spectral(X, y, self.nominal, _DEGREE)
+        self.model = Spectral(*self.data, _DEGREE)
+        rules = problem.rules
         unit_of = {i: u for u, unit in enumerate(rules.units) for i in unit}
-        pairs = list(itertools.combinations(range(X.shape[1]), 2))
+        pairs = list(itertools.combinations(range(self.model.D), 2))
         self.known = tuple(pair for pair in pairs if unit_of[pair[0]] == unit_of[pair[1]])
         self.open = [(i, k) for i, k in pairs if rules.allows((unit_of[i], unit_of[k]))]
         self.open = [pair for pair in self.open if pair not in self.known]
@@ -163,7 +165,7 @@ class _Pairs:
         if not self._left:
             return state
         steps = max(1, min(40, self._left // 8))
-        models = [self.model] + [Spectral(self.X, self.y, self.nominal, p) for p in range(2, _DEGREE)]
+        models = [self.model] + [Spectral(*self.data, p) for p in range(2, _DEGREE)]
         states = [state] + [m.fitted(self.model.of_lower_degree(state, m.p), steps) for m in models[1:]]
         best = max(range(len(states)), key=lambda k: states[k].value)
         self.spent = sum(model.evaluations for model in models) - models[best].evaluations
@@ -171,18 +173,18 @@ class _Pairs:
         return states[best]
 
 
-def _with_cliques(X: Array, y: Array, model: AdditiveGP, groups: list[Group], rules: Rules) -> list[Group]:
+def _with_cliques(problem: Problem, groups: list[Group]) -> list[Group]:
     """Replace the pairs of a clique by one group, where that raises the evidence of the model's own kernel."""
-    cliques = _cliques([set(group) for group in groups], X.shape[1], rules.max_group_size)
-    if not cliques:
-        return groups
-    problem = problem_of(X, y, model, Rules.of(X.shape[1], rules.max_group_size))
+    D, largest = len(problem.XT), problem.rules.max_group_size
+    problem = replace(problem, rules=Rules.of(D, largest))
 
     def evidence(candidate: list[Group]) -> float:
-        covered = set(itertools.chain(*candidate))
-        alone: list[Group] = [(i,) for i in range(X.shape[1]) if i not in covered]
-        return problem.fitted(candidate + alone, settings=QUICK).score - problem.log_prior(len(candidate + alone))
+        candidate = _with_the_rest(candidate, D)
+        return problem.fitted(candidate, settings=QUICK).score - problem.log_prior(len(candidate))
 
+    cliques = _cliques([set(group) for group in groups], D, largest)
+    if not cliques:
+        return groups
     value = evidence(groups)
     for clique in cliques:
         joined = [group for group in groups if not set(group) <= set(clique)] + [clique]

@@ -22,10 +22,10 @@ from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.threads import on_one_thread
-from sumbo.structure.local_search import find, sorted_problem
+from sumbo.structure.group_constraints import Group, Wishes
 from sumbo.structure.moves import PartitionMoves
-from sumbo.structure.rules import Group, Wishes
-from sumbo.structure.score import Problem, Scorer, Tied
+from sumbo.structure.partition_search import find
+from sumbo.structure.score import Problem, Scorer, Tied, sorted_problem
 
 _HEAT = np.geomspace(5.0, 1.0, 10)  # temperatures before a chain is recorded
 _SKIPPED = 1  # sweeps at temperature 1 before that

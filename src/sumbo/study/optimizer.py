@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from sumbo import _interrupts, methods
+from sumbo import _interrupts, acquisition, methods
 from sumbo._typing import Array
-from sumbo.acquisition import warmup
 from sumbo.errors import NotFittedError, SettingError, StateError, SumboError, TellError
 from sumbo.executors import EvaluationResult, measured
 from sumbo.gp.additive import AdditiveGP
@@ -188,7 +187,7 @@ class Optimizer:
         history = self._ledger.history(self._signature)
         sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
         query = self._query(history, self.budget, sooner)
-        if deadline.moment is not None and not warmup.ready():
+        if deadline.moment is not None and not acquisition.ready():
             answer = Suggestion(query.uniform(1)[0], query.state)
         else:
             answer = self._suggest(query)

@@ -1,13 +1,54 @@
-"""The compiled loops behind `kernels`, `linalg` and `structure.score`, where the symbols are explained.
+"""Numba in one place: the compiled loops behind `gp` and `structure`, where the symbols are explained, and `optimize`.
 
-Arguments are flat arrays, never checked.
+They are compiled on first use, and the machine code is kept on disk. Numba takes a third of a second to import, so this
+is imported by the first call that does arithmetic: drawing a figure or looking at a stored study needs none. Arguments
+are flat arrays, never checked.
 """
 
 import math
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
-from sumbo._compiled import bits_float, exact, float_bits, loops
+
+def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Any:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        # Numba found no folder it may write to, neither beside this file nor in the user's cache.
+        warnings.warn(
+            "sumbo cannot store its compiled kernels, so every new process compiles them again (some seconds); "
+            "set NUMBA_CACHE_DIR to a folder that can be written to",
+            stacklevel=2,
+        )
+        return numba.njit(**options)(function)
+
+
+# Functions made of loops over arrays: sums may be reordered and multiply-adds fused, so that they vectorise; NaN and
+# infinity keep their meaning. And scalar functions whose operations must not be reordered.
+loops = partial(_compiled, fastmath={"reassoc", "contract", "nsz"})
+exact = partial(_compiled, fastmath={"contract"})
+
+
+@intrinsic
+def float_bits(typingctx, value):
+    """The 64 bits of a double as an integer."""
+    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(*args, ir.IntType(64))
+
+
+@intrinsic
+def bits_float(typingctx, value):
+    """The double whose 64 bits are those of an integer."""
+    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(*args, ir.DoubleType())
+
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.693147180369123816490  # its last 21 bits are zero: products with the exponent are exact
@@ -146,48 +187,23 @@ def _weigh_phi_and_slope(r2, n, family, weights, v, w):
 
 
 @loops
-def gram(XT, nominal, dims, offsets, inv_l2, s2, family, first, end, K):
-    """Rows first to end - 1 of the lower half."""
+def cross(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, lower, first, end, K):
+    """Rows first to end - 1 of K (1, m, n) for the sum, or (M, m, n) for every group; of the lower half if so asked."""
+    layers, M = K.shape[0], s2.shape[0]
     r2 = np.empty(XT.shape[1])
-    x = np.empty(XT.shape[0])
-    for p in range(first, end):
-        x[:] = XT[:, p]
-        row = K[p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, s2[j], family, r2, row)
-
-
-@loops
-def cross(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, first, end, K):
-    """Rows first to end - 1."""
-    n = XT.shape[1]
-    r2 = np.empty(n)
     z = np.empty(XT.shape[0])
     for p in range(first, end):
         z[:] = ZT[:, p]
-        row = K[p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
+        n = p + 1 if lower else XT.shape[1]
+        for layer in range(layers):
+            row = K[layer, p]
+            for j in range(layer, M if layers == 1 else layer + 1):
+                a, b = offsets[j], offsets[j + 1]
+                _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, row)
 
 
 @loops
-def cross_groups(ZT, XT, nominal, dims, offsets, inv_l2, s2, family):
-    m, n = ZT.shape[1], XT.shape[1]
-    K = np.zeros((s2.shape[0], m, n))
-    r2 = np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            _add_group(XT, z, nominal, dims[a:b], inv_l2[a:b], n, s2[j], family, r2, K[j, p])
-    return K
-
-
-@loops
-def group_means(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, alpha):
+def group_means(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, alpha):
     m, n = ZT.shape[1], XT.shape[1]
     means = np.empty((s2.shape[0], m))
     r2, k = np.empty(n), np.empty(n)
@@ -236,7 +252,7 @@ def _add_slopes_by_l(XT, x, nominal, dims, inv_l2, scale, n, w, by_l):
 
 
 @loops
-def evidence_traces(XT, nominal, dims, offsets, inv_l2, s2, family, alpha, K_inv):
+def evidence_traces(XT, dims, offsets, inv_l2, s2, nominal, family, alpha, K_inv):
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
     by_s2 = np.zeros(s2.shape[0])
@@ -284,8 +300,8 @@ def _add_slopes(XT, z, nominal, dims, inv_l2, scale, w, out):
 
 
 @loops
-def cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A, first, end, G):
-    """Rows first to end - 1."""
+def cross_gradient(ZT, XT, dims, offsets, inv_l2, s2, nominal, family, A, first, end, G):
+    """Rows first to end - 1, for weights A (1, m, n) of the sum, or (M, m, n) of every group."""
     n = XT.shape[1]
     r2, v, w = np.empty(n), np.empty(n), np.empty(n)
     z = np.empty(XT.shape[0])
@@ -294,24 +310,8 @@ def cross_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A, first,
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
             squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[p], v, w)
+            _weigh_phi_and_slope(r2, n, family, A[min(j, A.shape[0] - 1), p], v, w)
             _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
-
-
-@loops
-def cross_groups_gradient(ZT, XT, nominal, dims, offsets, inv_l2, s2, family, A):
-    m, n = ZT.shape[1], XT.shape[1]
-    G = np.zeros((m, XT.shape[0]))
-    r2, v, w = np.empty(n), np.empty(n), np.empty(n)
-    z = np.empty(XT.shape[0])
-    for p in range(m):
-        z[:] = ZT[:, p]
-        for j in range(s2.shape[0]):
-            a, b = offsets[j], offsets[j + 1]
-            squared_distances(XT, z, nominal, dims[a:b], inv_l2[a:b], n, r2)
-            _weigh_phi_and_slope(r2, n, family, A[j, p], v, w)
-            _add_slopes(XT, z, nominal, dims[a:b], inv_l2[a:b], s2[j], w, G[p])
-    return G
 
 
 @loops
@@ -380,3 +380,54 @@ def packed_slopes(alpha, K_inv):
         w[start + p] = 0.5 * (alpha[p] * alpha[p] - K_inv[p, p])
         start += p + 1
     return w
+
+
+@loops
+def quasi_newton(x, g, steps, bends, kept):
+    """The two-loop recursion of L-BFGS for each row, on its free coordinates; steepest ascent where that fails."""
+    memory, S, D = steps.shape
+    directions = np.empty((S, D))
+    free = np.empty(D)  # 1 where a coordinate may move, 0 where it pushes against a face of the cube
+    q = np.empty(D)
+    a, rho = np.empty(memory), np.empty(memory)
+    for row in range(S):
+        steepest = 0.0
+        for i in range(D):
+            blocked = (x[row, i] <= 0.0 and g[row, i] < 0.0) or (x[row, i] >= 1.0 and g[row, i] > 0.0)
+            free[i] = 0.0 if blocked else 1.0
+            q[i] = free[i] * g[row, i]
+            steepest = max(steepest, abs(q[i]))
+        count = min(memory, kept[row])
+        scale = 0.1 / max(steepest, 1e-300)  # a tenth of the cube's edge, as long as no curvature is known
+        for k in range(count):  # newest first
+            slot = (kept[row] - 1 - k) % memory
+            s, b = steps[slot, row], bends[slot, row]
+            sb, sq, bb = 0.0, 0.0, 0.0
+            for i in range(D):
+                sb += free[i] * s[i] * b[i]
+                sq += s[i] * q[i]
+                bb += free[i] * b[i] * b[i]
+            rho[k] = 1.0 / sb if sb > 1e-14 else 0.0
+            a[k] = rho[k] * sq
+            for i in range(D):
+                q[i] -= a[k] * free[i] * b[i]
+            if k == 0 and rho[k] > 0.0 and bb > 0.0:
+                scale = sb / bb
+        for i in range(D):
+            q[i] *= scale
+        for k in range(count - 1, -1, -1):  # oldest first
+            slot = (kept[row] - 1 - k) % memory
+            s, b = steps[slot, row], bends[slot, row]
+            bq = 0.0
+            for i in range(D):
+                bq += free[i] * b[i] * q[i]
+            for i in range(D):
+                q[i] += free[i] * s[i] * (a[k] - rho[k] * bq)
+        uphill = 0.0
+        for i in range(D):
+            uphill += q[i] * free[i] * g[row, i]
+        usable = uphill > 0.0 and uphill < np.inf
+        for i in range(D):
+            steep = 0.1 * free[i] * g[row, i] / max(steepest, 1e-300)
+            directions[row, i] = free[i] * q[i] if usable else steep
+    return directions
