@@ -5,10 +5,9 @@ import pytest
 
 import sumbo
 from sumbo.gp.outcome_transforms import OutcomeTransform, standardise
-from sumbo.insights.analysis import view_of
+from sumbo.insights.analysis import analysis_of
 from sumbo.insights.effects import Effect, background
-from sumbo.insights.leave_one_out import leave_one_out
-from sumbo.insights.units import Units
+from sumbo.insights.predictions import Units, leave_one_out
 from sumbo.space import Space
 
 SPACE = Space({"a": sumbo.Float(0, 1), "b": sumbo.Float(0, 1), "c": sumbo.Categorical(["x", "y", "z"])})
@@ -168,7 +167,7 @@ def views():
         opt = sumbo.Optimizer([(0, 1)] * 3, direction=direction, seed=0)
         for x in points:
             opt.observe(x, sign * f(x))
-        made.append(view_of(opt))
+        made.append(analysis_of(opt))
     return made
 
 
@@ -194,7 +193,7 @@ def test_a_search_that_never_asked_still_has_its_groups_learned():
     for _ in range(60):
         x = rng.random(4)
         opt.observe(x, float(np.sin(6 * x[0] * x[1]) + x[2]))
-    assert (0, 1) in view_of(opt).model.decomposition.groups
+    assert (0, 1) in analysis_of(opt).model.decomposition.groups
 
 
 def test_many_values_are_thinned_when_a_model_is_made_afterwards():
@@ -206,7 +205,7 @@ def test_many_values_are_thinned_when_a_model_is_made_afterwards():
             opt.observe(x, float(x[0]))
         else:
             opt.observe(x, failed=True)
-    view = view_of(opt)
+    view = analysis_of(opt)
     assert view.model.n == 500
     assert np.nanmin(view.values) == min(row.value for row in view.in_state("done"))
     assert view.units.values(view.model.y)[np.isfinite(view.values)] == pytest.approx(

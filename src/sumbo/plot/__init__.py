@@ -4,10 +4,8 @@ A study is what `minimize` and `maximize` return, an `Optimizer`, or what `sumbo
 several figures are wanted of a large study, make one view for all: `view = sumbo.report.view(result)`.
 """
 
-from sumbo.plot.components import component
-from sumbo.plot.search import compare, times, trials
-from sumbo.plot.structure import group_shares, interaction_graph, interaction_matrix, shares
-from sumbo.plot.trust import calibration, hyperparameters, predictions
+from sumbo.plot.diagnostics import calibration, compare, hyperparameters, predictions, times, trials
+from sumbo.plot.parameters import component, group_shares, interaction_graph, interaction_matrix, shares
 
 __all__ = [
     "calibration",

@@ -7,7 +7,7 @@ keep what was computed for further figures by `sumbo.plot`.
 from typing import Any
 
 from sumbo.insights.analysis import StudyAnalysis
-from sumbo.insights.analysis import view_of as view
+from sumbo.insights.analysis import analysis_of as view
 from sumbo.report.page import write
 
 __all__ = ["StudyAnalysis", "from_optuna", "view", "write"]

@@ -1,4 +1,4 @@
-"""HTML that is safe by construction: text is escaped unless it was made here."""
+"""HTML that is safe by construction: text is escaped unless it was made here. And the places of figures in it."""
 
 import html
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 from sumbo.plot.style import number, plain
 
-_EMPTY = {"meta", "input", "link", "br"}
+_EMPTY = {"meta", "input"}
 
 
 class Markup(str):
@@ -40,9 +40,7 @@ def preformatted(text: str) -> Markup:
     return tag("pre", tag("code", Markup("\n".join(escaped(line) for line in text.split("\n")))))
 
 
-def table(
-    caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], *, hidden_caption: bool = False
-) -> Markup:
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table whose first column names the rows; numbers to the right."""
     body, rows = [], list(rows)
     for row in rows:
@@ -51,10 +49,57 @@ def table(
         body.append(tag("tr", *cells))
     right = ["n" if k and any(_is_number(row[k]) for row in rows) else None for k in range(len(head))]
     names = (tag("th", text, scope="col", class_=side) for text, side in zip(head, right, strict=True))
-    header = tag("thead", tag("tr", *names))
-    shown = tag("caption", caption, class_="quiet" if hidden_caption else None)
-    inner = tag("table", shown, header, tag("tbody", *body))
+    inner = tag("table", tag("caption", caption), tag("thead", tag("tr", *names)), tag("tbody", *body))
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+class Canvas:
+    """What a page collects while its sections are written: figures in order, as JSON, and data of sliders."""
+
+    def __init__(self) -> None:
+        self.figures: list[str] = []
+        self.sliders: list[dict[str, Any]] = []
+
+    def figure(
+        self, figure: Any, alt: str, caption: object, data: Markup | None = None, *, wide: bool = True
+    ) -> Markup:
+        """The place of a figure: what it shows in words for who cannot see it, and its numbers behind it.
+
+        Args:
+            figure: a plotly figure.
+            alt: what it shows.
+            caption: how to read it.
+            data: a table of its numbers.
+            wide: over the whole width.
+        """
+        number = len(self.figures)
+        self.figures.append(figure.to_json())
+        waiting = tag("p", "This figure needs JavaScript. Its numbers are in the table below.", class_="waiting")
+        style = f"height:{int(figure.layout.height)}px"
+        chart = tag("div", waiting, class_="chart", role="img", aria_label=alt, data_figure=number, style=style)
+        behind = None
+        if data is not None:  # all text in it is escaped, so this counts its rows
+            summary = tag("summary", "Numbers of this figure", data_rows=data.count("<tr>") - 1)
+            behind = tag("details", summary, data)
+        return tag("figure", chart, tag("figcaption", caption), behind, class_="wide" if wide else None)
+
+    def sliding(self, figure: Markup, names: Sequence[str], slider: dict[str, Any]) -> Markup:
+        """A figure with a choice of what to vary and a slider for every other parameter."""
+        number = len(self.sliders)
+        self.sliders.append(slider | {"figure": len(self.figures) - 1})
+        choice = f"along{number}"
+        options = [tag("option", name, value=k) for k, name in enumerate(names)]
+        chosen = tag("div", tag("label", "Vary", for_=choice), tag("select", *options, id=choice, data_along=number))
+        knobs = []
+        for k, name in enumerate(names):
+            texts, start = slider["stops"][k]
+            key = f"slide{number}-{k}"
+            ends = {"min": 0, "max": len(texts) - 1, "value": start, "step": 1}
+            data = {"data_slider": number, "data_k": k, "aria_valuetext": texts[start]}
+            knob = tag("input", type="range", id=key, **ends, **data)
+            shown = tag("output", texts[start], for_=key)
+            knobs.append(tag("div", tag("label", name, for_=key), knob, shown, class_="knob", hidden=k == 0))
+        return tag("div", tag("div", chosen, *knobs, class_="knobs"), figure, class_="sliding")
 
 
 def json_text(data: Any) -> Markup:

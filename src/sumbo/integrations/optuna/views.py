@@ -5,19 +5,20 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from sumbo._redaction import safe, shown
 from sumbo.errors import SettingError, StoreError
-from sumbo.insights.analysis import Row, State, StudyAnalysis
+from sumbo.insights.analysis import StudyAnalysis, presentable
 from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, direction_of, record_of
 from sumbo.integrations.optuna.sampler import SumboSampler
 from sumbo.integrations.optuna.translation import Translation, common_distributions
 from sumbo.methods import resolve
 from sumbo.study.ledger import Record
-from sumbo.study.optimizer import Optimizer
+from sumbo.study.optimizer import Optimizer, Trial
 from sumbo.study.stored import check_url
 
 
@@ -69,12 +70,12 @@ def from_optuna(
     return replace(view, method=by, rows=rows, decode=translation.params, notes=notes, say=say)
 
 
-def _row(trial: FrozenTrial, record: Record, first: Collection[str]) -> Row:
+def _row(trial: FrozenTrial, record: Record, first: Collection[str]) -> Trial:
     """With Optuna's own values: the parameters that are modelled, then those that only some trials have."""
     names = [*(name for name in first if name in trial.params), *(name for name in trial.params if name not in first)]
     params = {name: trial.params[name] for name in names}
-    state: State = "running" if record.state == "open" else record.state
-    return Row(trial.number, params, record.value, state, record.reason, record.seconds)
+    result = (record.value, record.state, record.reason, record.seconds)
+    return presentable(Trial(trial.number, params, np.empty(0), *result))
 
 
 def open_view(url: str, name: str, say: Callable[[str], None]) -> StudyAnalysis:
