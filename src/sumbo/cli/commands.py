@@ -164,7 +164,7 @@ def best(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.looking import learned, show_overview
+    from sumbo.cli.show import learned, show_overview
     from sumbo.study.files.toml import load
     from sumbo.study.stored import StoredStudy, storage_errors
 
@@ -175,7 +175,7 @@ def show(options: argparse.Namespace) -> int:
         data = _summary(store) | {"trials": [_record(store, trial) for trial in trials[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
-            data["learned"] = found.as_dict()
+            data["learned"] = found
         _answer(options, data, lambda: show_overview(store, options.n, found))
     return 0
 
@@ -211,9 +211,9 @@ def export(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write the page that shows what was learned."""
-    from sumbo.cli import reporting
+    from sumbo.cli.show import report as write_report
 
-    made = reporting.report(options)
+    made = write_report(options)
     _answer(options, made, lambda: sys.stdout.write(f"{made['trials']} trials in {made['out']}\n"))
     return 0
 
@@ -292,7 +292,7 @@ def _write_out(text: str) -> None:
 
 
 def _record(store: "StoredStudy", trial: "Record") -> dict[str, Any]:
-    from sumbo.cli.looking import record
+    from sumbo.cli.show import record
 
     return record(store.file, trial)
 
@@ -310,7 +310,7 @@ def _summary(store: "StoredStudy") -> dict[str, Any]:
 
 
 def _print_best(store: "StoredStudy") -> None:
-    from sumbo.cli.looking import best_text
+    from sumbo.cli.show import best_text
 
     sys.stdout.write(best_text(store))
 

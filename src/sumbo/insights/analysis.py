@@ -333,8 +333,8 @@ def _thinned(query: SuggestContext) -> SuggestContext:
     if len(query.y) <= _AT_ONCE:
         return query
     some = chosen(np.where(np.isfinite(query.y), query.y, -np.inf), _AT_ONCE)
-    none = {"notes": [None] * len(some), "pending": query.pending[:0], "pending_metadata": []}
-    return replace(query, X=query.X[some], y=query.y[some], **none)
+    query = replace(query, pending=query.pending[:0], pending_metadata=[])
+    return replace(query, X=query.X[some], y=query.y[some], notes=[None] * len(some))
 
 
 StudyLike = StudyAnalysis | Optimizer | HasOptimizer

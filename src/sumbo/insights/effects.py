@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumbo._typing import Array
 from sumbo.gp import kernels
@@ -223,7 +224,7 @@ def _spread(count: int, dim: int, rng: np.random.Generator) -> Array:
     return qmc.Sobol(dim, scramble=True, rng=rng).random(count)
 
 
-def _squared(Z: Array, W: Array, inverse: Sequence[float], nominal: Array) -> Array:
+def _squared(Z: Array, W: Array, inverse: Sequence[float], nominal: NDArray[np.bool_]) -> Array:
     """Squared distances between rows, (m, p), scaled by 1 / l^2 of each column; equal or not where it is nominal."""
     r2 = np.zeros((len(Z), len(W)))
     for i, factor in enumerate(inverse):

@@ -51,15 +51,15 @@ def trials(study: StudyLike) -> Any:
     beyond = (values < ends[0]) | (values > ends[1])
     inside, outside = list(compress(done, ~beyond)), list(compress(done, beyond))
     edge, worse = (ends[1], "up") if view.sign < 0 else (ends[0] + 0.5 * (bottom - ends[0]), "down")
-    others = (
-        (view.in_state("failed")[-_MOST:], "failed", WARM, "x", 0.9),
-        (view.in_state("running", "waiting"), "running or waiting", GREY, "circle-open", 1.0),
-    )
+    failed, running = view.in_state("failed")[-_MOST:], view.in_state("running", "waiting")
     parts = [_marks(inside, values[~beyond], "trial", ACCENT, "circle", 0.45)]
     if outside:
         parts.append(_marks(outside, edge, "beyond the axis", GREY, f"triangle-{worse}", 0.8))
     parts.append(_best_line(view, "best so far", hoverinfo="skip"))
-    parts += [_marks(rows, bottom, *look) for rows, *look in others if rows]
+    if failed:
+        parts.append(_marks(failed, bottom, "failed", WARM, "x", 0.9))
+    if running:
+        parts.append(_marks(running, bottom, "running or waiting", GREY, "circle-open", 1.0))
     room = 0.04 * (ends[1] - ends[0])
     y = title(f"value to {view.direction}") | {"range": [ends[0] - room, ends[1] + room]}
     return figure(parts, x=trial_axis([row.number for row in view.rows]), y=y, showlegend=True)

@@ -78,8 +78,9 @@ def interaction_graph(study: StudyLike) -> Any:
     parts = []
     for i, k, p in edges:
         line = {"width": 1 + 5 * p, "color": f"rgba(61,123,217,{0.15 + 0.75 * p:.2f})"}
+        x, y = zip(at[i], at[k], strict=True)
         text = _pair_text(names[i], names[k], p)
-        parts.append(scatter(*zip(at[i], at[k], strict=True), "lines", line=line, hovertext=text, hoverinfo="text"))
+        parts.append(scatter(x, y, "lines", line=line, hovertext=text, hoverinfo="text"))
     written = edges if len(edges) <= _NUMBERED else [edge for edge in edges if edge[2] >= 0.5]
     parts += [_edge_texts(at, written), _nodes(at, names, set(linked))]
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
