@@ -19,7 +19,7 @@ import sumbo
 from sumbo import plot
 from sumbo.cli import main
 from sumbo.errors import SettingError
-from sumbo.report.markup import json_text, tag
+from sumbo.report.markup import script_safe, tag
 from sumbo.report.page import page, write
 
 EMPTY_ELEMENTS = {"meta", "input", "br", "link"}
@@ -217,7 +217,7 @@ def test_labels_of_figures_have_no_markup_of_users(pages):
 
 
 def test_json_cannot_end_its_script():
-    text = json_text({"a": "</script><!--\u2028\u2029&"})
+    text = script_safe(json.dumps({"a": "</script><!--\u2028\u2029&"}, ensure_ascii=False))
     assert not re.search("[<>&\u2028\u2029]", text)
     assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
 

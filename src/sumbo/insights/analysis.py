@@ -4,16 +4,16 @@ Everything learned is computed when it is first asked for and kept. Costs are bo
 where it is shown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sumbo._redaction import safe
 from sumbo._typing import Array
-from sumbo.errors import DataError, NotFittedError, SettingError
+from sumbo.errors import NotFittedError, SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.sparse import chosen
 from sumbo.gp.threads import one_thread
@@ -27,6 +27,7 @@ from sumbo.space import Space
 from sumbo.space.parameters import Categorical
 from sumbo.study.ledger import State
 from sumbo.study.optimizer import Optimizer, Trial
+from sumbo.study.run import Result
 from sumbo.study.stored import StoredStudy
 
 _LEAST = 10  # values; with fewer there is nothing to explain
@@ -46,13 +47,6 @@ class HyperparameterSnapshot:
     groups: float
     together: float | None
     noise: float
-
-
-class HasOptimizer(Protocol):
-    """Such as what `minimize` returns."""
-
-    @property
-    def optimizer(self) -> Optimizer: ...
 
 
 @dataclass(frozen=True)
@@ -289,19 +283,6 @@ class StudyAnalysis:
         """The model's groups, by name."""
         return tuple(tuple(self.names[i] for i in group) for group in self.model.decomposition.groups)
 
-    def group_index(self, parameters: str | Sequence[str]) -> int:
-        """The number of the model's group that has just these parameters.
-
-        Raises:
-            DataError: there is no such group; the message lists those there are.
-        """
-        wanted = {parameters} if isinstance(parameters, str) else set(parameters)
-        for j, group in enumerate(self.groups):
-            if set(group) == wanted:
-                return j
-        known = "; ".join(", ".join(group) for group in self.groups[:10])
-        raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")
-
     def axis(self, i: int, points: int) -> tuple[Array, list[Any]]:
         """Places in [0, 1] along dimension i, and the user's values there; whole numbers and categories each once."""
         assert self.space is not None
@@ -337,7 +318,7 @@ def _thinned(query: SuggestContext) -> SuggestContext:
     return replace(query, X=query.X[some], y=query.y[some], notes=[None] * len(some))
 
 
-StudyLike = StudyAnalysis | Optimizer | HasOptimizer
+StudyLike = StudyAnalysis | Optimizer | Result
 
 
 def analysis_of(study: StudyLike) -> StudyAnalysis:

@@ -140,12 +140,11 @@ def interactions(
     restored or asked for more points gives the same answer.
 
     Args:
-        query: the study.
-        model: gives the kernel.
+        query, model: the study; the model gives the kernel.
         known: what the user declared, which is kept to.
         rng: for the sampler.
-        among: names of the parameters whose pairs are looked at. The sampler needs time with the square of their
-            number; cut short, it would be sure of whatever it ran into. To these parameters, others are noise.
+        among: names of the parameters whose pairs are looked at; to these, others are noise. Time goes with the square
+            of their number.
         evaluations: about so many evidence evaluations; by default enough for several independent chains, because one
             alone would be sure of whatever it ran into.
     """
@@ -157,7 +156,7 @@ def interactions(
         found = (tuple(new[i] for i in group if i in new) for group in sets)
         return [group for group in found if len(group) >= least]
 
-    start = Decomposition(inside(known.start.groups, 1))
+    start = inside(known.start.groups, 1)
     if known.groups is None and len(kept) > 1 and known.max_group_size > 1:
         y = observed_values(query.y)  # not the model's, which may be compressed: a compressed sum is no sum any more
         some = chosen(y, min(_POINTS, len(y)))
@@ -166,7 +165,7 @@ def interactions(
         together = structure.posterior(
             query.X[some][:, kept],
             y[some],
-            AdditiveGP(start, kernel=model.kernel, categories=model.categories[kept]),
+            AdditiveGP(Decomposition(start), kernel=model.kernel, categories=model.categories[kept]),
             rng,
             max_group_size=known.max_group_size,
             evaluations=evaluations or enough,
@@ -175,7 +174,7 @@ def interactions(
         ).together
     else:
         together = np.eye(len(kept))
-        for group in start.groups:
+        for group in start:
             together[np.ix_(group, group)] = 1.0
     probability = np.clip(together, 0.0, 1.0).round(9)  # weights add up to 1 but for rounding
     pairs = itertools.combinations(range(len(kept)), 2)

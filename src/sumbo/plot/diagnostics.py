@@ -8,21 +8,7 @@ import numpy as np
 
 from sumbo._typing import Array
 from sumbo.insights.analysis import StudyAnalysis, StudyLike
-from sumbo.plot.style import (
-    ACCENT,
-    FAINT,
-    GREY,
-    WARM,
-    analysed,
-    dotted,
-    figure,
-    label,
-    log_axis,
-    number,
-    scatter,
-    title,
-    trial_axis,
-)
+from sumbo.plot.style import ACCENT, FAINT, GREY, WARM, analysed, figure, label, log_axis, number, scatter, title
 from sumbo.study.optimizer import Trial
 
 _NAMED = 8  # parameters in the text under the pointer
@@ -62,7 +48,7 @@ def trials(study: StudyLike) -> Any:
         parts.append(_marks(running, bottom, "running or waiting", GREY, "circle-open", 1.0))
     room = 0.04 * (ends[1] - ends[0])
     y = title(f"value to {view.direction}") | {"range": [ends[0] - room, ends[1] + room]}
-    return figure(parts, x=trial_axis([row.number for row in view.rows]), y=y, showlegend=True)
+    return figure(parts, x=_trial_axis([row.number for row in view.rows]), y=y, showlegend=True)
 
 
 def compare(studies: Sequence[StudyLike]) -> Any:
@@ -73,7 +59,7 @@ def compare(studies: Sequence[StudyLike]) -> Any:
         for k, view in enumerate(views)
     ]
     numbers = [row.number for view in views for row in view.rows]
-    return figure(lines, x=trial_axis(numbers), y=title("best value so far"), showlegend=True)
+    return figure(lines, x=_trial_axis(numbers), y=title("best value so far"), showlegend=True)
 
 
 def times(study: StudyLike) -> Any:
@@ -88,7 +74,12 @@ def times(study: StudyLike) -> Any:
             numbers += x
             drawn += y
     y_axis = title("seconds") | log_axis(min(drawn, default=1.0), max(drawn, default=1.0))
-    return figure(parts, x=trial_axis(numbers), y=y_axis, height=280, showlegend=True)
+    return figure(parts, x=_trial_axis(numbers), y=y_axis, height=280, showlegend=True)
+
+
+def _trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
+    """An axis of trials: where there are few, no halves between them."""
+    return title("trial") | ({"dtick": 1} if max(numbers, default=0) - min(numbers, default=0) < 6 else {})
 
 
 def _best_line(
@@ -184,8 +175,13 @@ def predictions(study: StudyLike) -> Any:
         ],
         hoverinfo="text",
     )
-    parts = [dotted(diagonal, diagonal, name="exact"), dots]
+    parts = [_dotted(diagonal, diagonal, name="exact"), dots]
     return figure(parts, x=title("predicted, without having seen it"), y=title("observed"), showlegend=False)
+
+
+def _dotted(x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    """A thin line to compare with."""
+    return scatter(x, y, "lines", line={"color": GREY, "dash": "dot", "width": 1}, **more)
 
 
 def calibration(study: StudyLike) -> Any:
@@ -201,7 +197,7 @@ def calibration(study: StudyLike) -> Any:
     )
     percent = {"tickformat": ".0%", "range": [0.0, 1.02]}
     x, y = title("intervals that should hold") | percent, title("hold in fact") | percent
-    return figure([dotted([0.0, 1.0], [0.0, 1.0], hoverinfo="skip"), curve], x=x, y=y, showlegend=False)
+    return figure([_dotted([0.0, 1.0], [0.0, 1.0], hoverinfo="skip"), curve], x=x, y=y, showlegend=False)
 
 
 def hyperparameters(study: StudyLike) -> Any:

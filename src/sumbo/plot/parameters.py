@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sumbo._typing import Array
+from sumbo.errors import DataError
 from sumbo.insights.analysis import StudyAnalysis, StudyLike
 from sumbo.insights.tables import MOST, Importance
 from sumbo.plot.style import ACCENT, GREY, analysed, figure, group_name, label, log_axis, scatter, ticks, title
@@ -200,11 +201,12 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
         DataError: no group has just these parameters.
     """
     view = analysed(study)
-    j = view.group_index(parameters)
-    size = len(view.groups[j])
-    if size > 2:
-        return Slices(view, j).figure()
-    return (curve if size == 1 else surface)(view, j)[0]
+    wanted = {parameters} if isinstance(parameters, str) else set(parameters)
+    for j, group in enumerate(view.groups):
+        if set(group) == wanted:
+            return Slices(view, j).figure() if len(group) > 2 else (curve if len(group) == 1 else surface)(view, j)[0]
+    known = "; ".join(", ".join(group) for group in view.groups[:10])
+    raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")
 
 
 class Axis:

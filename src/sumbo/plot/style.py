@@ -76,11 +76,6 @@ def scatter(x: Any, y: Any, mode: str, **more: Any) -> dict[str, Any]:
     return {"type": "scatter", "x": np.asarray(x), "y": np.asarray(y), "mode": mode, **more}
 
 
-def dotted(x: Any, y: Any, **more: Any) -> dict[str, Any]:
-    """A thin line to compare with."""
-    return scatter(x, y, "lines", line={"color": GREY, "dash": "dot", "width": 1}, **more)
-
-
 def ticks(names: Sequence[object], limit: int = _LONG) -> dict[str, Any]:
     """An axis with a place for each name: by position, as names may be equal, or look like numbers and dates."""
     return {
@@ -117,11 +112,6 @@ def log_axis(low: float, high: float) -> dict[str, Any]:
         return {"type": "log", "dtick": max(1, round(decades / 6)), "exponentformat": "power"}
     # Between powers of ten plotly writes a single digit, unless it is told the format.
     return {"type": "log", "tickformat": "~g"} | ({"dtick": "D2"} if decades > 0.7 else {})
-
-
-def trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
-    """An axis of trials: where there are few, no halves between them."""
-    return title("trial") | ({"dtick": 1} if max(numbers, default=0) - min(numbers, default=0) < 6 else {})
 
 
 def title(text: object) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """HTML that is safe by construction: text is escaped unless it was made here. And the places of figures in it."""
 
 import html
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,9 +15,9 @@ class Markup(str):
     __slots__ = ()
 
 
-def escaped(text: object) -> Markup:
+def escaped(text: object) -> str:
     """Any text as HTML; markup stays what it is."""
-    return text if isinstance(text, Markup) else Markup(html.escape(plain(text)))
+    return text if isinstance(text, Markup) else html.escape(plain(text))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
@@ -26,8 +25,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
     if name in _EMPTY:
         return Markup(f"<{name}{given}>")
-    inside = "".join(escaped(child) for child in children if child is not None)
-    return Markup(f"<{name}{given}>{inside}</{name}>")
+    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
 
 
 def joined(parts: Iterable[object]) -> Markup:
@@ -60,28 +58,18 @@ class Canvas:
         self.figures: list[str] = []
         self.sliders: list[dict[str, Any]] = []
 
-    def figure(
-        self, figure: Any, alt: str, caption: object, data: Markup | None = None, *, wide: bool = True
-    ) -> Markup:
-        """The place of a figure: what it shows in words for who cannot see it, and its numbers behind it.
-
-        Args:
-            figure: a plotly figure.
-            alt: what it shows.
-            caption: how to read it.
-            data: a table of its numbers.
-            wide: over the whole width.
-        """
+    def figure(self, figure: Any, alt: str, caption: object, data: Markup | None = None) -> Markup:
+        """The place of a plotly figure: what it shows in words, how to read it, a table of its numbers behind it."""
         number = len(self.figures)
         self.figures.append(figure.to_json())
         waiting = tag("p", "This figure needs JavaScript. Its numbers are in the table below.", class_="waiting")
         style = f"height:{int(figure.layout.height)}px"
         chart = tag("div", waiting, class_="chart", role="img", aria_label=alt, data_figure=number, style=style)
-        behind = None
+        parts = [chart, tag("figcaption", caption)]
         if data is not None:  # all text in it is escaped, so this counts its rows
             summary = tag("summary", "Numbers of this figure", data_rows=data.count("<tr>") - 1)
-            behind = tag("details", summary, data)
-        return tag("figure", chart, tag("figcaption", caption), behind, class_="wide" if wide else None)
+            parts.append(tag("details", summary, data))
+        return tag("figure", *parts)
 
     def sliding(self, figure: Markup, names: Sequence[str], slider: dict[str, Any]) -> Markup:
         """A figure with a choice of what to vary and a slider for every other parameter."""
@@ -102,13 +90,11 @@ class Canvas:
         return tag("div", tag("div", chosen, *knobs, class_="knobs"), figure, class_="sliding")
 
 
-def json_text(data: Any) -> Markup:
-    """JSON for inside a script element: nothing in it can end the element, whatever a browser takes for its end."""
-    return script_safe(json.dumps(data, allow_nan=False))
-
-
 def script_safe(text: str) -> Markup:
-    """JSON text with what HTML and JavaScript could stumble over written as escapes, which mean the same."""
+    """JSON for inside a script element: nothing in it can end the element, whatever a browser takes for its end.
+
+    What HTML and JavaScript could stumble over is written as escapes, which mean the same.
+    """
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)

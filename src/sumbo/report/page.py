@@ -6,10 +6,10 @@ the browser. Scripts run only with the nonce that is drawn for each page, so non
 
 import base64
 import gzip
+import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -21,7 +21,7 @@ from sumbo.errors import SettingError
 from sumbo.insights.analysis import StudyAnalysis, StudyLike, analysis_of
 from sumbo.plot.style import figures, plain
 from sumbo.report import sections
-from sumbo.report.markup import Canvas, Markup, json_text, script_safe, table, tag
+from sumbo.report.markup import Canvas, Markup, script_safe, table, tag
 
 _REFRESH = 10  # seconds after which a page that is being watched looks again
 
@@ -41,7 +41,6 @@ def write(
     *,
     title: str | None = None,
     watching: bool = False,
-    say: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Write a report to a file, which is replaced at once or not at all.
 
@@ -50,7 +49,6 @@ def write(
         path: an HTML file.
         title: the page's heading; else the study's name.
         watching: the page looks again by itself.
-        say: told what is being done.
 
     Raises:
         SettingError: there is no such folder, or the file cannot be written.
@@ -61,9 +59,7 @@ def write(
         raise SettingError(f"{target}: expected a file in a folder that exists; make the folder, or correct the path")
     figures()
     given = studies if isinstance(studies, Sequence) else [studies]
-    # A view that comes as one may know much already.
-    views = [study if isinstance(study, StudyAnalysis) else replace(analysis_of(study), say=say) for study in given]
-    text = page(views, title=title, watching=watching)
+    text = page([analysis_of(study) for study in given], title=title, watching=watching)
     try:
         write_whole(target, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
@@ -87,7 +83,11 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
         tag("main", *main, id="main", tabindex="-1"),
         tag("footer", f"Made by sumbo from {sum(len(v.rows) for v in views)} trials. This page fetches nothing."),
         tag("div", role="status", aria_live="polite", class_="quiet", id="status"),
-        *_scripts(canvas, nonce),
+        # Figures are JSON already; the page's own script reads them as data.
+        tag("script", script_safe(f"[{','.join(canvas.figures)}]"), type="application/json", id="figures"),
+        tag("script", script_safe(json.dumps(canvas.sliders, allow_nan=False)), type="application/json", id="sliders"),
+        tag("script", Markup(_plotly()), type="text/plain", id="plotly"),
+        tag("script", Markup(_asset("page.js")), nonce=nonce),
     )
     watch = _REFRESH if watching else None
     return "<!DOCTYPE html>\n" + tag("html", _head(title, nonce), body, lang="en", data_watch=watch)
@@ -122,17 +122,6 @@ def _header(title: str, views: Sequence[StudyAnalysis]) -> Markup:
         class_="tools",
     )
     return tag("header", tag("div", tag("h1", title), tag("p", f"{about} · {made}")), buttons)
-
-
-def _scripts(canvas: Canvas, nonce: str) -> list[Markup]:
-    # Figures are JSON already; the page's own script reads them as data.
-    data = script_safe(f"[{','.join(canvas.figures)}]")
-    return [
-        tag("script", data, type="application/json", id="figures"),
-        tag("script", json_text(canvas.sliders), type="application/json", id="sliders"),
-        tag("script", Markup(_plotly()), type="text/plain", id="plotly"),
-        tag("script", Markup(_asset("page.js")), nonce=nonce),
-    ]
 
 
 @cache

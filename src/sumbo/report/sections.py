@@ -141,13 +141,11 @@ def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
         "A line joins two parameters whose effects depend on each other, with the probability that they do (of "
         f"many lines, only likely ones have it written); {left}.{some}",
         table(f"Pairs by probability: {len(rows)} of {len(pairs)}", ("parameters", "probability"), rows),
-        wide=False,
     )
     matrix = canvas.figure(
         plot.interaction_matrix(view),
         f"Matrix of pairs of parameters with probabilities. {summary}",
         f"The same for all pairs.{some}",
-        wide=False,
     )
     return joined([tag("p", summary, class_="lead"), tag("div", graph, matrix, class_="pair")])
 
@@ -164,7 +162,6 @@ def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Mar
         "How much of the variance over the whole space would go if the parameter were held fixed. Interactions count "
         "for both sides, so these may add up to more than 1.",
         share_table("parameter", [(row.parameters[0], row) for row in importance.parameters]),
-        wide=False,
     )
     groups = [(group_name(row.parameters), row) for row in importance.groups]
     right = canvas.figure(
@@ -172,7 +169,6 @@ def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Mar
         f"Shares of variance of groups. All together: {rest.share:.0%}.",
         "What a function of the group's parameters alone explains; “all together” is what no sum over groups can.",
         share_table("group", [("all together", rest), *groups]),
-        wide=False,
     )
     useless = [row.parameters[0] for row in importance.parameters if row.share + 2 * row.std < 0.01]
     words: list[object] = ["None: every parameter may have some effect."]
@@ -225,14 +221,14 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
         shape, numbers = "Map", _map_table(row.parameters, heading, x, y, mean)
         caption.append(" Blue is better, brown worse than average; the star is the best trial.")
     extent = f"from {number(float(mean.min()))} to {number(float(mean.max()))}"
-    return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers, wide=False)
+    return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers)
 
 
 def _slices(canvas: Canvas, found: parameters.Slices, names: Sequence[str], caption: Markup) -> Markup:
     where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], found.stops[1:], strict=True))
     setting, first = f"{names[0]} for {where}", found.slices[0]
     numbers = _curve_table(setting, first.axis, first.mean[found.start()])
-    place = canvas.figure(found.figure(), _ALT.format(setting), caption, numbers, wide=False)
+    place = canvas.figure(found.figure(), _ALT.format(setting), caption, numbers)
     slider = {
         "alt": _ALT,
         "names": [plain(name) for name in names],
@@ -344,7 +340,6 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
             ("", "observed", "predicted", "standard deviations off"),
             rows,
         ),
-        wide=False,
     )
     shares = [(f"{a:.0%}", f"{b:.0%}") for a, b in zip(LEVELS, found.coverage(LEVELS), strict=True)]
     right = canvas.figure(
@@ -352,7 +347,6 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
         "Share of values inside intervals of each level.",
         "Below the dotted line the model is too sure of itself, above it too careful.",
         table("Calibration", ("intervals that should hold", "hold in fact"), shares),
-        wide=False,
     )
     return tag("div", left, right, class_="pair")
 
