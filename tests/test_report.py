@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import optuna
 import pytest
-from reports import HOSTILE, view_of_case
+from reports import HOSTILE, evaluated, view_of_case
 from studies import call, command, start, until, write_study
 
 import sumbo
@@ -185,6 +185,20 @@ def test_compressed_values_are_said_to_be():
     text = said(page([view]))
     assert "The model compresses values that are worse than the median" in text
     assert "standard deviations of the compressed values" in text
+
+
+def test_the_table_behind_a_curve_has_its_numbers():
+    """On a log scale, neighbouring places of a curve are the same whole number: it has fewer than were asked for."""
+    opt = evaluated({"n": sumbo.Int(1, 200, log=True)}, lambda p: float(np.log(p["n"])), 15)
+    view = sumbo.report.view(opt)
+    text = page([view])
+    behind = text.partition("<caption>Effect of n</caption>")[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row">(.*?)</th><td class="n">(.*?)</td>', behind)
+    line = plot.component(view, "n").data[-1]
+    drawn = dict(zip(line.x.tolist(), line.y.tolist(), strict=True))
+    assert [float(n) for n, _ in rows][::6] == [1, 200]
+    assert [float(effect) for _, effect in rows] == pytest.approx([drawn[float(n)] for n, _ in rows], rel=1e-3)
+    assert "Values that surprise the model most" in text
 
 
 # --- nothing in a name is code -----------------------------------------------------------------------------------

@@ -7,16 +7,5 @@ several figures are wanted of a large study, make one view for all: `view = sumb
 from sumbo.plot.diagnostics import calibration, compare, hyperparameters, predictions, times, trials
 from sumbo.plot.parameters import component, group_shares, interaction_graph, interaction_matrix, shares
 
-__all__ = [
-    "calibration",
-    "compare",
-    "component",
-    "group_shares",
-    "hyperparameters",
-    "interaction_graph",
-    "interaction_matrix",
-    "predictions",
-    "shares",
-    "times",
-    "trials",
-]
+__all__ = ["calibration", "compare", "hyperparameters", "predictions", "times", "trials"]
+__all__ += ["component", "group_shares", "interaction_graph", "interaction_matrix", "shares"]

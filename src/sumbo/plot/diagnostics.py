@@ -86,18 +86,15 @@ def _best_line(
     view: StudyAnalysis, name: str, dash: str = "solid", colour: str = ACCENT, hoverinfo: str = "all"
 ) -> dict[str, Any]:
     """Steps where the best value changed; the line ends at the last trial."""
-    numbers: list[int] = []
-    values: list[float] = []
+    steps: list[tuple[int, float]] = []
     for row in view.in_state("done"):
-        assert row.value is not None
-        if not values or view.sign * row.value > view.sign * values[-1]:
-            numbers.append(row.number)
-            values.append(row.value)
-    if values and view.rows[-1].number > numbers[-1]:
-        numbers.append(view.rows[-1].number)
-        values.append(values[-1])
+        if row.value is not None and (not steps or view.sign * row.value > view.sign * steps[-1][1]):
+            steps.append((row.number, row.value))
+    if steps and view.rows[-1].number > steps[-1][0]:
+        steps.append((view.rows[-1].number, steps[-1][1]))
+    x, y = [n for n, _ in steps], [value for _, value in steps]
     line = {"shape": "hv", "width": 2, "color": colour, "dash": dash}
-    return scatter(numbers, values, "lines", name=name, line=line, hoverinfo=hoverinfo)
+    return scatter(x, y, "lines", name=name, line=line, hoverinfo=hoverinfo)
 
 
 def _marks(rows: Sequence[Trial], y: Any, name: str, colour: str, symbol: str, opacity: float) -> dict[str, Any]:

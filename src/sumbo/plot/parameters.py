@@ -210,14 +210,7 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
 
 
 class Axis:
-    """Dimension i in a figure.
-
-    Attributes:
-        u: places along it in [0, 1].
-        values: the user's, there.
-        places: where these are drawn.
-        layout: plotly's axis.
-    """
+    """Dimension i in a figure: u along it in [0, 1], the user's values there, and places where these are drawn."""
 
     def __init__(self, view: StudyAnalysis, i: int, points: int) -> None:
         self.u, self.values = view.axis(i, points)
@@ -303,11 +296,9 @@ class Slice:
 
 
 class Slices:
-    """A group of three and more parameters, on grids.
+    """A group of three and more parameters, on grids: a slice for each, and the stops of its slider.
 
-    Attributes:
-        stops: for each dimension the user's values that its slider stops at, and which is nearest to the best trial.
-        slices: for each dimension.
+    These are the user's values, and the number of that which is nearest to the best trial.
     """
 
     def __init__(self, view: StudyAnalysis, j: int) -> None:

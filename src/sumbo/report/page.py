@@ -75,7 +75,10 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
         raise SettingError("a report needs at least one study, and got none; give one")
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
     title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
-    main = _alone(views[0], canvas) if len(views) == 1 else _several(views, canvas)
+    if len(views) == 1:
+        main = [_contents({key: text for key, text, _ in _SECTIONS}), *_study(views[0], canvas, "", "h2")]
+    else:
+        main = _several(views, canvas)
     body = tag(
         "body",
         tag("a", "Skip to the content", href="#main", class_="skip"),
@@ -139,18 +142,12 @@ def _asset(name: str) -> str:
 # --- the parts ---------------------------------------------------------------------------------------------
 
 
-def _alone(view: StudyAnalysis, canvas: Canvas) -> list[Markup]:
-    return [_contents({key: heading for key, heading, _ in _SECTIONS}), *_study(view, canvas, "", "h2")]
-
-
 def _several(views: Sequence[StudyAnalysis], canvas: Canvas) -> list[Markup]:
-    prefixes = [f"s{k + 1}-" for k in range(len(views))]
-    links = {f"{prefix}top": view.name for prefix, view in zip(prefixes, views, strict=True)}
+    links = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
     parts = [_contents({"comparison": "Comparison"} | links), _comparison(views, canvas)]
-    for prefix, view in zip(prefixes, views, strict=True):
-        top = f"{prefix}top"
-        inner = _study(view, canvas, prefix, "h3")
-        parts.append(tag("article", tag("h2", view.name, id=top), *inner, class_="study", aria_labelledby=top))
+    for k, (top, view) in enumerate(zip(links, views, strict=True), 1):
+        inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
+        parts.append(tag("article", *inner, class_="study", aria_labelledby=top))
     return parts
 
 
