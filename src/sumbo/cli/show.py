@@ -27,8 +27,6 @@ _ROWS = 12  # of a table of what was learned
 _LOOK = 3.0  # seconds between two looks at a study that is being watched
 _REST = 2.0  # a page is made again after so many times as long as it took
 
-Say = Callable[[str], None]
-
 
 # --- as plain data and as text -----------------------------------------------------------------------------
 
@@ -175,19 +173,13 @@ def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -
 
 
 def report(options: argparse.Namespace) -> dict[str, Any]:
-    """Write the page; with --watch until the studies are done or Ctrl-C.
-
-    Raises:
-        SumboError: a study cannot be read, or the page not written.
-    """
+    """Write the page; with --watch until the studies are done or Ctrl-C."""
     from sumbo.report.page import write
 
     if options.storage:  # studies of any Optuna storage, by name
         from sumbo.integrations.optuna.views import open_view  # Optuna takes a second to import
 
-        sources: list[Callable[[Say], StudyAnalysis]] = [
-            partial(open_view, options.storage, name) for name in options.studies
-        ]
+        sources = [partial(open_view, options.storage, name) for name in options.studies]
     else:
         sources = [partial(_opened, load(path)) for path in options.studies]
     target, started = Path(options.out), time.monotonic()
@@ -212,7 +204,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     return {"out": str(target), "bytes": target.stat().st_size, "trials": sum(len(view.rows) for view in views)}
 
 
-def _opened(file: StudyFile, say: Say) -> "StudyAnalysis":
+def _opened(file: StudyFile, say: Callable[[str], None]) -> "StudyAnalysis":
     from sumbo.insights.analysis import StudyAnalysis
 
     with storage_errors(file):

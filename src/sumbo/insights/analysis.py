@@ -226,7 +226,7 @@ class StudyAnalysis:
         with one_thread():
             return tables.importance(model, self._explained[1].space, self._rng(0))
 
-    @property
+    @cached_property
     def importance_or_reason(self) -> Importances | str:
         """Shares of variance, or why there are none."""
         try:
@@ -243,11 +243,7 @@ class StudyAnalysis:
 
     def effect(self, j: int) -> Effect:
         """The function of group j of the model."""
-        return Effect(self.model, j, self._background)
-
-    @cached_property
-    def _background(self) -> Array:
-        return background(self._explained[1].space, self._rng(3))
+        return Effect(self.model, j, background(self._explained[1].space, self._rng(3)))
 
     @cached_property
     def snapshots(self) -> tuple[HyperparameterSnapshot, ...]:
@@ -255,7 +251,7 @@ class StudyAnalysis:
         model = self.model
         self.say("hyperparameters over time")
         most = min(model.n, _STEP_POINTS)
-        counts = np.unique(np.geomspace(min(_LEAST, most), most, _STEPS).round().astype(int))
+        counts = np.unique(np.geomspace(_LEAST, most, _STEPS).round().astype(int))
         found: list[HyperparameterSnapshot] = []
         for n in counts.tolist():
             y = self.model.y[:n]

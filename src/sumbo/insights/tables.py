@@ -134,19 +134,12 @@ def interactions(
     among: Collection[str],
     evaluations: int | None = None,
 ) -> Interactions:
-    """Probabilities that pairs of parameters share a group, from the posterior over groups.
+    """Probabilities that pairs of the parameters `among` share a group, from the posterior over groups.
 
-    They depend on the values, the method's settings and `rng`, not on the groups in use: a study that was
-    restored or asked for more points gives the same answer.
-
-    Args:
-        query, model: the study; the model gives the kernel.
-        known: what the user declared, which is kept to.
-        rng: for the sampler.
-        among: names of the parameters whose pairs are looked at; to these, others are noise. Time goes with the square
-            of their number.
-        evaluations: about so many evidence evaluations; by default enough for several independent chains, because one
-            alone would be sure of whatever it ran into.
+    They depend on the values, on what the user declared, which is kept to, and on `rng`, not on the groups in use: a
+    study that was restored or asked for more points gives the same answer. Time goes with the square of the number of
+    parameters; to these, the others are noise. By default there are evaluations of the evidence enough for several
+    independent chains, because one alone would be sure of whatever it ran into.
     """
     names = query.space.names
     kept = [i for i, name in enumerate(names) if name in among]
@@ -183,11 +176,7 @@ def interactions(
 
 
 def importance(model: AdditiveGP, space: Space, rng: np.random.Generator) -> Importances:
-    """Shares of the variance of the model's mean, and how far functions drawn from the model differ from them.
-
-    Raises:
-        NotFittedError: values at different points do not differ.
-    """
+    """Shares of the variance of the model's mean, and how far functions drawn from the model differ from them."""
     found = effects.shares(model, space, rng)
     if not found.variance[0] > 1e-12:
         raise NotFittedError(

@@ -43,21 +43,17 @@ def interaction_matrix(study: StudyLike) -> Any:
     names, together = _pairs(analysed(study))
     written = len(names) <= _WRITTEN
     pairs = [[(a, b, p) for b, p in zip(names, row, strict=True)] for a, row in zip(names, together, strict=True)]
-    heat = {
+    heat: dict[str, Any] = {
         "type": "heatmap",
         "z": np.where(np.eye(len(names), dtype=bool), np.nan, together),
-        "zmin": 0.0,
-        "zmax": 1.0,
         "colorscale": [[0.0, _CLEAR], [1.0, _SURE]],
         "hovertext": [[_pair_text(a, b, p) if a != b else "" for a, b, p in row] for row in pairs],
         "hoverinfo": "text",
-        "xgap": 1,
-        "ygap": 1,
         "text": [[f"{p:.2f}" if a != b and p >= 0.005 else "" for a, b, p in row] for row in pairs],
         "texttemplate": "%{text}" if written else None,
         "textfont": {"size": 11, "color": "black"},
-        "showscale": False,
     }
+    heat |= {"zmin": 0.0, "zmax": 1.0, "xgap": 1, "ygap": 1, "showscale": False}
     axis = ticks(names, _SHORT) | {"showgrid": False, "showline": True, "mirror": True}
     # Numbers are black on white wherever the figure is shown; the report's page has both follow its theme.
     paper = {"plot_bgcolor": "white"} if written else {}
@@ -109,11 +105,10 @@ def _around(linked: Sequence[int], together: Array) -> list[int]:
     """An order on the circle in which likely partners are neighbours: from each to its likeliest unplaced one."""
     left, order = list(linked), list[int]()
     while left:
-        following = max(left, key=lambda i: together[order[-1], i]) if order else left[0]
-        if order and together[order[-1], following] < _EDGE:
-            following = left[0]
-        left.remove(following)
-        order.append(following)
+        probability = together[order[-1]] if order else np.zeros(len(together))
+        partners = (i for i in left if probability[i] >= _EDGE)
+        order.append(max(partners, key=lambda i: probability[i], default=left[0]))
+        left.remove(order[-1])
     return order
 
 

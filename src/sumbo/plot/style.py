@@ -23,11 +23,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", '"': "&quot;"
 
 
 def figures() -> Any:
-    """Plotly's module of figures.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
+    """Plotly's module of figures, if it is installed."""
     try:
         import plotly.graph_objects as go
     except ImportError:

@@ -173,10 +173,9 @@ def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Mar
     useless = [row.parameters[0] for row in importance.parameters if row.share + 2 * row.std < 0.01]
     words: list[object] = ["None: every parameter may have some effect."]
     if useless:
-        words = ["below 1% of the variance, doubt included: "]
-        for k, name in enumerate(useless[:_NAMED]):
-            words += [", " if k else "", tag("code", name)]
-        words.append(f" and {len(useless) - _NAMED} more." if len(useless) > _NAMED else ".")
+        named = Markup(", ".join(tag("code", name) for name in useless[:_NAMED]))
+        more = f" and {len(useless) - _NAMED} more." if len(useless) > _NAMED else "."
+        words = ["below 1% of the variance, doubt included: ", named, more]
     verdict = tag("p", tag("strong", "What does not matter: "), *words)
     return joined([tag("div", left, right, class_="pair"), verdict])
 
@@ -241,18 +240,12 @@ def _slices(canvas: Canvas, found: parameters.Slices, names: Sequence[str], capt
 def _slider_axis(found: parameters.Slices, k: int) -> dict[str, Any]:
     """The curves along one parameter, for the script."""
     figure, along = found.figure(k), found.slices[k]
-
-    def numbers(values: Any) -> list[float | None]:
-        return [rounded(v, 4) for v in values.ravel()]
-
-    return {
+    numbers = {key: [rounded(v, 4) for v in getattr(along, key).ravel()] for key in ("mean", "std", "data")}
+    return numbers | {
         "x": along.axis.places.tolist(),
         "xaxis": figure.layout.xaxis.to_plotly_json(),
         "cells": [(n, number(along.axis.values[n])) for n in _cells(along.axis)],
-        "mean": numbers(along.mean),
-        "std": numbers(along.std),
         "range": list(figure.layout.yaxis.range),
-        "data": numbers(along.data),
         "floor": rounded(figure.data[0].y[0], 4),
     }
 
@@ -298,9 +291,8 @@ def _verdict(view: StudyAnalysis) -> Markup:
     found, noise, shares = view.left_out, view.model.noise_variance**0.5, view.importance_or_reason
     is_sum = "cannot be told"
     if not isinstance(shares, str):
-        rest = shares.all_together
-        is_sum = f"{1 - rest.share:.0%} of the variance is a sum over the groups"
-        is_sum += f"; {rest.share:.0%} ± {rest.std:.0%} is not"
+        share, std = shares.all_together.share, shares.all_together.std
+        is_sum = f"{1 - share:.0%} of the variance is a sum over the groups; {share:.0%} ± {std:.0%} is not"
     in_units = (
         f"{number(rounded(abs(view.units.slope) * noise, 3))} in the units of the value"
         if view.units.straight
@@ -329,17 +321,14 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
         (f"value {found.index[k] + 1}", rounded(observed[k], 5), rounded(predicted[k], 5), round(off[k], 1))
         for k in np.argsort(-off)[:_SURPRISES]
     ]
+    head = ("", "observed", "predicted", "standard deviations off")
     some = "" if len(found.index) == view.model.n else f" {len(found.index)} of {view.model.n} are shown."
     left = canvas.figure(
         plot.predictions(view),
         "Observed values against predictions made without them.",
         "Leave-one-out: every value against what the model says of it without having seen it (its hyperparameters "
         f"have). Bars are 95% intervals; good models lie on the line.{some}",
-        table(
-            "Values that surprise the model most, by order of arrival",
-            ("", "observed", "predicted", "standard deviations off"),
-            rows,
-        ),
+        table("Values that surprise the model most, by order of arrival", head, rows),
     )
     shares = [(f"{a:.0%}", f"{b:.0%}") for a, b in zip(LEVELS, found.coverage(LEVELS), strict=True)]
     right = canvas.figure(
