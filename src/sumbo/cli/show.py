@@ -70,9 +70,8 @@ def _overview(study: StoredStudy, last: int) -> str:
     lines = [
         f"{_one_line(file.name)}: {file.goal}, {file.space.dim} parameters, method {file.method}",
         f"stored in {shown(file.storage)}",
-        f"{counts.finished} of {file.budget or 'any number of'} trials finished: {counts.done} done, "
-        f"{counts.failed} failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting"
-        + cancelled,
+        f"{counts.finished} of {file.budget or 'any number of'} trials finished: {counts.done} done, {counts.failed} "
+        f"failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting{cancelled}",
         "",
         f"best {best_text(study)}".rstrip(),
     ]
@@ -218,10 +217,8 @@ def _outline(view: "StudyAnalysis") -> list[tuple[Any, ...]]:
 def _over(views: "Sequence[StudyAnalysis]", options: argparse.Namespace) -> bool:
     """Have all studies spent their budgets, as their files say now?"""
     budgets = [None if options.storage else load(path).budget for path in options.studies]
-    return all(
-        budget is not None and len(view.in_state("done", "failed")) >= budget
-        for view, budget in zip(views, budgets, strict=True)
-    )
+    finished = [len(view.in_state("done", "failed")) for view in views]
+    return all(budget is not None and n >= budget for n, budget in zip(finished, budgets, strict=True))
 
 
 def _say(text: str) -> None:

@@ -55,7 +55,7 @@ def compare(studies: Sequence[StudyLike]) -> Any:
     """The best value so far of several studies."""
     views = [analysed(study) for study in studies]
     lines = [
-        _best_line(view, label(view.name, 40), dash=_LINES[k % len(_LINES)], colour=WARM if k % 2 else ACCENT)
+        _best_line(view, label(view.name, 40), dash=_LINES[k % len(_LINES)], color=WARM if k % 2 else ACCENT)
         for k, view in enumerate(views)
     ]
     numbers = [row.number for view in views for row in view.rows]
@@ -82,9 +82,7 @@ def _trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
     return title("trial") | ({"dtick": 1} if max(numbers, default=0) - min(numbers, default=0) < 6 else {})
 
 
-def _best_line(
-    view: StudyAnalysis, name: str, dash: str = "solid", colour: str = ACCENT, hoverinfo: str = "all"
-) -> dict[str, Any]:
+def _best_line(view: StudyAnalysis, name: str, hoverinfo: str = "all", **look: str) -> dict[str, Any]:
     """Steps where the best value changed; the line ends at the last trial."""
     steps: list[tuple[int, float]] = []
     for row in view.in_state("done"):
@@ -93,7 +91,7 @@ def _best_line(
     if steps and view.rows[-1].number > steps[-1][0]:
         steps.append((view.rows[-1].number, steps[-1][1]))
     x, y = [n for n, _ in steps], [value for _, value in steps]
-    line = {"shape": "hv", "width": 2, "color": colour, "dash": dash}
+    line = {"shape": "hv", "width": 2, "color": ACCENT, "dash": "solid"} | look
     return scatter(x, y, "lines", name=name, line=line, hoverinfo=hoverinfo)
 
 

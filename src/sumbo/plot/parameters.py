@@ -70,7 +70,7 @@ def interaction_graph(study: StudyLike) -> Any:
     order = _around(linked, together)
     if len(names) <= ALL:
         order += [i for i in range(len(names)) if i not in linked]
-    angles = [np.pi / 2 - 2 * np.pi * n / max(len(order), 1) for n in range(len(order))]
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
     at = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(order, angles, strict=True)}
     parts = []
     for i, k, p in edges:

@@ -6,8 +6,6 @@ from typing import Any
 
 from sumbo.plot.style import number, plain
 
-_EMPTY = {"meta", "input"}
-
 
 class Markup(str):
     """Text that is HTML already."""
@@ -23,7 +21,7 @@ def escaped(text: object) -> str:
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element. None children and attributes are left out; `class_` and `aria_label` become class and aria-label."""
     given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
-    if name in _EMPTY:
+    if name in ("meta", "input"):  # elements that are never closed
         return Markup(f"<{name}{given}>")
     return Markup(f"<{name}{given}>{joined(children)}</{name}>")
 

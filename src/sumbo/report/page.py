@@ -194,10 +194,7 @@ def _comparison(views: Sequence[StudyAnalysis], canvas: Canvas) -> Markup:
     other = len({view.names for view in views}) > 1
     notes = "Some studies maximise and others minimise: their values cannot be compared. " if mixed else ""
     notes += "The studies have different parameters. " if other else ""
-    figure = canvas.figure(
-        plot.compare(views),
-        "Best value so far of each study over its trials.",
-        f"{notes}The best value so far, trial by trial.",
-    )
+    caption = f"{notes}The best value so far, trial by trial."
+    figure = canvas.figure(plot.compare(views), "Best value so far of each study over its trials.", caption)
     heading = tag("h2", "Comparison", id="comparison")
     return tag("section", heading, table("Studies", head, rows), figure, aria_labelledby="comparison")

@@ -68,10 +68,8 @@ def best(view: StudyAnalysis, canvas: Canvas) -> Markup:
     row = view.best
     if row is None:
         return tag("p", "No trial has a value yet, so there are no best parameters.")
-    params = {
-        name: value if isinstance(value, str | int | float | bool | None) else str(value)
-        for name, value in row.params.items()
-    }
+    native = str | int | float | bool | None
+    params = {name: value if isinstance(value, native) else str(value) for name, value in row.params.items()}
     texts = (
         ("JSON", json.dumps(params, indent=2, default=str)),
         ("Python", f"best = {pprint.pformat(params, sort_dicts=False, width=88)}"),
@@ -142,11 +140,8 @@ def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
         f"many lines, only likely ones have it written); {left}.{some}",
         table(f"Pairs by probability: {len(rows)} of {len(pairs)}", ("parameters", "probability"), rows),
     )
-    matrix = canvas.figure(
-        plot.interaction_matrix(view),
-        f"Matrix of pairs of parameters with probabilities. {summary}",
-        f"The same for all pairs.{some}",
-    )
+    alt = f"Matrix of pairs of parameters with probabilities. {summary}"
+    matrix = canvas.figure(plot.interaction_matrix(view), alt, f"The same for all pairs.{some}")
     return joined([tag("p", summary, class_="lead"), tag("div", graph, matrix, class_="pair")])
 
 
