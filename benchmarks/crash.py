@@ -292,7 +292,7 @@ class Crash:
 
     def stored(self) -> list[Run]:
         """All trials, read by a process that has nothing to do with the run."""
-        from sumbo.cli.looking import record
+        from sumbo.cli.show import record
         from sumbo.errors import StoreError
         from sumbo.study.files.toml import load
         from sumbo.study.stored import StoredStudy

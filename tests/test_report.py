@@ -12,14 +12,14 @@ from html.parser import HTMLParser
 import numpy as np
 import optuna
 import pytest
-from reports import HOSTILE, view_of_case
+from reports import HOSTILE, evaluated, view_of_case
 from studies import call, command, start, until, write_study
 
 import sumbo
 from sumbo import plot
 from sumbo.cli import main
 from sumbo.errors import SettingError
-from sumbo.report.markup import json_text, tag
+from sumbo.report.markup import script_safe, tag
 from sumbo.report.page import page, write
 
 EMPTY_ELEMENTS = {"meta", "input", "br", "link"}
@@ -181,10 +181,24 @@ def test_compressed_values_are_said_to_be():
         x = rng.random(2)
         opt.observe(x, float(np.exp(12 * np.abs(x - 0.4).sum())))
     view = sumbo.report.view(opt)
-    assert not view.units.straight
+    assert view.warped
     text = said(page([view]))
     assert "The model compresses values that are worse than the median" in text
     assert "standard deviations of the compressed values" in text
+
+
+def test_the_table_behind_a_curve_has_its_numbers():
+    """On a log scale, neighbouring places of a curve are the same whole number: it has fewer than were asked for."""
+    opt = evaluated({"n": sumbo.Int(1, 200, log=True)}, lambda p: float(np.log(p["n"])), 15)
+    view = sumbo.report.view(opt)
+    text = page([view])
+    behind = text.partition("<caption>Effect of n</caption>")[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row">(.*?)</th><td class="n">(.*?)</td>', behind)
+    line = plot.component(view, "n").data[-1]
+    drawn = dict(zip(line.x.tolist(), line.y.tolist(), strict=True))
+    assert [float(n) for n, _ in rows][::6] == [1, 200]
+    assert [float(effect) for _, effect in rows] == pytest.approx([drawn[float(n)] for n, _ in rows], rel=1e-3)
+    assert "Values that surprise the model most" in text
 
 
 # --- nothing in a name is code -----------------------------------------------------------------------------------
@@ -217,7 +231,7 @@ def test_labels_of_figures_have_no_markup_of_users(pages):
 
 
 def test_json_cannot_end_its_script():
-    text = json_text({"a": "</script><!--\u2028\u2029&"})
+    text = script_safe(json.dumps({"a": "</script><!--\u2028\u2029&"}, ensure_ascii=False))
     assert not re.search("[<>&\u2028\u2029]", text)
     assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
 

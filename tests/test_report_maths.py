@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import sumbo
-from sumbo.gp.outcome_transforms import OutcomeTransform, standardise
-from sumbo.insights.analysis import view_of
+from sumbo.insights.analysis import analysis_of
 from sumbo.insights.effects import Effect, background
-from sumbo.insights.leave_one_out import leave_one_out
-from sumbo.insights.units import Units
+from sumbo.insights.predictions import leave_one_out
 from sumbo.space import Space
 
 SPACE = Space({"a": sumbo.Float(0, 1), "b": sumbo.Float(0, 1), "c": sumbo.Categorical(["x", "y", "z"])})
@@ -118,39 +116,6 @@ def test_the_dense_covariance_of_this_test_is_the_models():
     assert np.sqrt(np.diag(dense_covariance(model, Z))) == pytest.approx(model.posterior(Z)[1], rel=1e-6)
 
 
-# --- units -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_standardised_values_come_back(sign):
-    y = np.random.default_rng(6).normal(300.0, 7.0, 40)
-    units = Units.of(standardise(sign * y), y, sign)
-    assert units.straight
-    assert units.values(standardise(sign * y)) == pytest.approx(y)
-    assert units.effect == pytest.approx(sign * y.std())
-    # beyond what was observed, too
-    assert units.values(np.array([10.0]))[0] == pytest.approx(y.mean() + sign * 10.0 * y.std())
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_compressed_values_come_back_and_are_known_as_such(sign):
-    y = np.random.default_rng(7).lognormal(0.0, 2.0, 60)
-    z = OutcomeTransform.of(sign * y, warped=True).z
-    units = Units.of(z, y, sign)
-    assert not units.straight
-    assert units.values(z) == pytest.approx(y)
-    assert units.effect == sign
-    # quantiles keep their order, whichever way the values go
-    grid = units.values(np.linspace(-6, 6, 50))
-    assert (sign * np.diff(grid) > 0).all()
-
-
-def test_constant_values_have_no_scale():
-    units = Units.of(np.zeros(5), np.full(5, 3.0), -1.0)
-    assert units.effect == 0.0
-    assert units.values(np.array([1.0]))[0] == 3.0
-
-
 # --- a whole study ---------------------------------------------------------------------------------------------
 
 
@@ -168,7 +133,7 @@ def views():
         opt = sumbo.Optimizer([(0, 1)] * 3, direction=direction, seed=0)
         for x in points:
             opt.observe(x, sign * f(x))
-        made.append(view_of(opt))
+        made.append(analysis_of(opt))
     return made
 
 
@@ -176,14 +141,14 @@ def test_effects_are_in_the_users_units_and_sign(views):
     low, high = np.array([[0.0]]), np.array([[1.0]])
     for view, sign in zip(views, (1.0, -1.0), strict=True):
         j = view.model.decomposition.groups.index((1,))
-        rise = view.units.effect * (view.effect(j)(high)[0][0] - view.effect(j)(low)[0][0])
+        rise = view.effect_unit * (view.effect(j)(high)[0][0] - view.effect(j)(low)[0][0])
         assert rise == pytest.approx(sign * 5.0, rel=0.1)
 
 
 def test_predictions_are_in_the_users_units(views):
     for view in views:
         found = view.left_out
-        predicted, observed = view.units.values(found.mean), view.values[found.index]
+        predicted, observed = view.untransform(found.mean), view.values[found.index]
         assert np.corrcoef(predicted, observed)[0, 1] > 0.95
         assert np.abs(predicted - observed).mean() < 1.0
 
@@ -194,7 +159,7 @@ def test_a_search_that_never_asked_still_has_its_groups_learned():
     for _ in range(60):
         x = rng.random(4)
         opt.observe(x, float(np.sin(6 * x[0] * x[1]) + x[2]))
-    assert (0, 1) in view_of(opt).model.decomposition.groups
+    assert (0, 1) in analysis_of(opt).model.decomposition.groups
 
 
 def test_many_values_are_thinned_when_a_model_is_made_afterwards():
@@ -206,9 +171,9 @@ def test_many_values_are_thinned_when_a_model_is_made_afterwards():
             opt.observe(x, float(x[0]))
         else:
             opt.observe(x, failed=True)
-    view = view_of(opt)
+    view = analysis_of(opt)
     assert view.model.n == 500
     assert np.nanmin(view.values) == min(row.value for row in view.in_state("done"))
-    assert view.units.values(view.model.y)[np.isfinite(view.values)] == pytest.approx(
+    assert view.untransform(view.model.y)[np.isfinite(view.values)] == pytest.approx(
         view.values[np.isfinite(view.values)]
     )

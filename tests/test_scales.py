@@ -148,6 +148,19 @@ def test_the_way_back_grows_everywhere_and_goes_on_straight_beyond_the_worst(war
     assert np.diff(y, 2)[z[2:] < transform.z.min()] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_standardised_values_go_on_beyond_what_was_observed():
+    y = np.random.default_rng(6).normal(300.0, 7.0, 40)
+    transform = OutcomeTransform.of(y)
+    assert transform.unit == pytest.approx(y.std())
+    assert transform.untransform(np.array([10.0]))[0] == pytest.approx(y.mean() + 10.0 * y.std())
+
+
+def test_constant_values_have_no_unit():
+    transform = OutcomeTransform.of(np.full(5, 3.0))
+    assert transform.unit == 0.0
+    assert transform.untransform(np.array([1.0]))[0] == 3.0
+
+
 def test_failed_values_come_back_as_the_worst():
     transform = OutcomeTransform.of(np.array([1.0, np.nan, 3.0]), warped=True)
     assert transform.untransform(transform.z) == pytest.approx([1.0, 1.0, 3.0])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sumbo.gp.additive import AdditiveGP
-from sumbo.insights import sensitivity
-from sumbo.insights.sensitivity import shares
+from sumbo.insights import effects
+from sumbo.insights.effects import shares
 from sumbo.space import Categorical, Float, Int, Space
 
 SPACE = Space(
@@ -47,19 +47,17 @@ def brute_force(model, function, part, A, B):
 @pytest.mark.parametrize("groups", [[(0, 2), (1,), (3, 4)], [(0, 1, 2, 3, 4)], [(0,), (1,), (2,), (3,), (4,)]])
 def test_shares_are_those_of_brute_force_on_the_same_points(monkeypatch, groups, full_order):
     model = mixed_model(groups, full_order=full_order)
-    samples = sensitivity._samples(SPACE, np.random.default_rng(5))
-    monkeypatch.setattr(sensitivity, "_samples", lambda space, rng: samples)
+    samples = effects._samples(SPACE, np.random.default_rng(5))
+    monkeypatch.setattr(effects, "_samples", lambda space, rng: samples)
     # What is clipped and scaled to add up to 1 is compared before that.
-    monkeypatch.setattr(
-        sensitivity, "_proper", lambda parameters, groups, v: sensitivity.Shares(parameters, groups, 0, v)
-    )
+    monkeypatch.setattr(effects, "_proper", lambda parameters, groups, v: effects.Shares(parameters, groups, 0, v))
     found = shares(model, SPACE, np.random.default_rng(6), paths=2)
 
     def mean_part(j, Z):
         return model.group_means(Z)[j]
 
     rng = np.random.default_rng(6)
-    paths = [model.sample_path(rng, features=sensitivity._FEATURES) for _ in range(2)]
+    paths = [model.sample_path(rng, features=effects._FEATURES) for _ in range(2)]
     functions = [(lambda Z: model.posterior(Z)[0], mean_part)]
     functions += [(path, lambda j, Z, path=path: path.group(j, Z[:, list(model.groups[j])])) for path in paths]
     for s, (function, part) in enumerate(functions):
@@ -133,7 +131,7 @@ def test_uncertainty_shrinks_with_data():
 
 
 def test_many_parameters_get_fewer_points():
-    few, many = (sensitivity._samples(Space.from_bounds([(0, 1)] * D), np.random.default_rng(0)) for D in (5, 1000))
+    few, many = (effects._samples(Space.from_bounds([(0, 1)] * D), np.random.default_rng(0)) for D in (5, 1000))
     assert len(few[0]) == 1024
     assert len(many[0]) == 64
     assert not np.array_equal(*few)

@@ -8,7 +8,7 @@ import time
 import pytest
 from studies import call, is_running, kill, lines_of, start, states, until, write_program, write_study
 
-from sumbo.cli.looking import record
+from sumbo.cli.show import record
 from sumbo.study.files.toml import load
 from sumbo.study.stored import StoredStudy
 from sumbo.study.stored_run import run

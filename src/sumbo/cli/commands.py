@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
-    from sumbo.cli.looking import best_text, record
+    from sumbo.cli.show import best_text, record
     from sumbo.study import stored_run
     from sumbo.study.files.toml import method_of
     from sumbo.study.runner import Progress
@@ -149,7 +149,7 @@ def cancel(options: argparse.Namespace) -> int:
 
 def best(options: argparse.Namespace) -> int:
     """Show the best trial."""
-    from sumbo.cli.looking import best_text
+    from sumbo.cli.show import best_text
 
     with _opened(_load(options)) as store:
         return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
@@ -157,20 +157,20 @@ def best(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.looking import learned, record, show_overview
+    from sumbo.cli.show import learned, record, show_overview
 
     with _opened(_load(options)) as store:
         data = _summary(store) | {"trials": [record(store.file, trial) for trial in store.records[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
-            data["learned"] = found.as_dict()
+            data["learned"] = found
         return _answer(options, data, lambda: show_overview(store, options.n, found))
 
 
 def export(options: argparse.Namespace) -> int:
     """Write all trials."""
     from sumbo.cli.exporting import as_csv, format_of
-    from sumbo.cli.looking import record
+    from sumbo.cli.show import record
 
     study = _load(options)
     target = Path(options.optuna or options.out) if options.optuna or options.out else None
@@ -194,9 +194,9 @@ def export(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write the page that shows what was learned."""
-    from sumbo.cli import reporting
+    from sumbo.cli.show import report as write_report
 
-    made = reporting.report(options)
+    made = write_report(options)
     return _answer(options, made, f"{made['trials']} trials in {made['out']}\n")
 
 

@@ -4,66 +4,37 @@ Everything learned is computed when it is first asked for and kept. Costs are bo
 where it is shown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
 from sumbo._redaction import safe
 from sumbo._typing import Array
-from sumbo.errors import DataError, NotFittedError, SettingError
+from sumbo.errors import NotFittedError, SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.solvers import chosen
 from sumbo.gp.threads import one_thread
-from sumbo.insights import pairs, tables
+from sumbo.insights import tables
 from sumbo.insights.effects import Effect, background
-from sumbo.insights.leave_one_out import LeftOut, leave_one_out
+from sumbo.insights.predictions import LeftOut, leave_one_out
 from sumbo.insights.tables import Importances, Interactions
-from sumbo.insights.units import Units
 from sumbo.methods import Method, SuggestContext, randomness, resolve
 from sumbo.regret import Direction
 from sumbo.space import Space
+from sumbo.study.ledger import State
 from sumbo.study.optimizer import Optimizer, Trial
+from sumbo.study.run import Result
 from sumbo.study.stored import StoredStudy
-
-State = Literal["done", "failed", "running", "waiting", "cancelled"]
 
 _LEAST = 10  # values; with fewer there is nothing to explain
 _NAMED = 4  # parameters in the name of a study that has no name
-_PAIRS = "which parameters interact (some seconds, up to a minute with many)"
-_STEPS = 8  # moments at which hyperparameters are learned again
+_STEPS = 8  # times at which hyperparameters are learned again
 _STEP_POINTS = 500  # observations at the last of them, at most
 _AT_ONCE = 500  # values from which a model is learned afterwards
 _SETTLING = 4  # suggestions after which a study of another optimiser has had its groups looked for
-
-
-@dataclass(frozen=True)
-class Row:
-    """One trial.
-
-    Attributes:
-        number: as the study counts.
-        params: by name, in the user's units; some may be missing.
-        value: None unless it is done.
-        state: done, failed, running, waiting or cancelled.
-        reason: why it failed.
-        seconds: in the objective, where known.
-        suggest_seconds: seconds in the optimiser, where known.
-    """
-
-    number: int
-    params: Mapping[str, Any]
-    value: float | None
-    state: State
-    reason: str | None = None
-    seconds: float | None = None
-    suggest_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.reason is not None:  # on record before passwords were left out of it, or in somebody's words
-            object.__setattr__(self, "reason", safe(self.reason))
 
 
 @dataclass(frozen=True)
@@ -76,23 +47,6 @@ class HyperparameterSnapshot:
     together: float | None
     noise: float
 
-    @classmethod
-    def of(cls, n: int, model: AdditiveGP) -> "HyperparameterSnapshot":
-        return cls(
-            n,
-            float(np.exp(np.log(model.lengthscales).mean())),
-            float(np.linalg.norm(model.scales[: len(model.decomposition)])),
-            float(model.scales[-1]) if model.full_order else None,
-            float(np.sqrt(model.noise_variance)),
-        )
-
-
-class HasOptimizer(Protocol):
-    """Such as what `minimize` returns."""
-
-    @property
-    def optimizer(self) -> Optimizer: ...
-
 
 @dataclass(frozen=True)
 class StudyAnalysis:
@@ -102,7 +56,7 @@ class StudyAnalysis:
         name: for headings.
         direction: "minimize" or "maximize".
         method: the name of what chose the points.
-        rows: all trials, by number.
+        rows: all trials, by number; what people have in their hands counts as running.
         space: the parameters that are modelled; None where there are none.
         query: the same trials as a method sees them; None where there is nothing to model.
         model_by: the method whose model explains them.
@@ -115,7 +69,7 @@ class StudyAnalysis:
     name: str
     direction: Direction
     method: str
-    rows: tuple[Row, ...]
+    rows: tuple[Trial, ...]
     space: Space | None
     query: SuggestContext | None
     model_by: Method
@@ -127,15 +81,15 @@ class StudyAnalysis:
     @classmethod
     def of_optimizer(cls, opt: Optimizer, name: str | None = None) -> "StudyAnalysis":
         """From an optimizer in memory; one without a name is called by its parameters."""
-        rows = tuple(_row(trial) for trial in opt.trials)
-        query = opt._query_now()
+        names = opt.space.names
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return cls(
-            name or _searched(opt.space.names),
+            name or f"Search over {', '.join(names[:_NAMED])}{more}",
             opt.direction,
             opt.method.name,
-            rows,
+            tuple(map(presentable, opt.trials)),
             opt.space,
-            query,
+            opt._query_now(),
             opt.method,
             opt.space.from_unit,
             opt.seed,
@@ -145,8 +99,7 @@ class StudyAnalysis:
     def of_stored(cls, study: StoredStudy, *, say: Callable[[str], None] = lambda text: None) -> "StudyAnalysis":
         """From a study that is stored."""
         view = cls.of_optimizer(study.optimizer, study.file.name)
-        hidden = study.file.storage
-        rows = tuple(row if row.reason is None else replace(row, reason=safe(row.reason, hidden)) for row in view.rows)
+        rows = tuple(presentable(row, study.file.storage) for row in view.rows)
         return replace(view, rows=rows, notes=tuple(study.notes), say=say)
 
     # --- the search --------------------------------------------------------------------------------------------
@@ -155,14 +108,18 @@ class StudyAnalysis:
     def sign(self) -> float:
         return 1.0 if self.direction == "maximize" else -1.0
 
-    def in_state(self, state: State) -> list[Row]:
-        """The trials in this state."""
-        return [row for row in self.rows if row.state == state]
+    def in_state(self, *states: State) -> list[Trial]:
+        """The trials in one of these states, state by state."""
+        return [row for state in states for row in self.rows if row.state == state]
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> Trial | None:
         """The best trial; of equals the first."""
-        return max(self.in_state("done"), key=lambda row: self.sign * (row.value or 0.0), default=None)
+        return next(iter(self.by_value()), None)
+
+    def by_value(self) -> list[Trial]:
+        """Trials that are done, the best first."""
+        return sorted(self.in_state("done"), key=lambda row: -self.sign * (row.value or 0.0))
 
     # --- what was learned --------------------------------------------------------------------------------------
 
@@ -179,9 +136,13 @@ class StudyAnalysis:
         return None
 
     @property
-    def borrowed(self) -> bool:
+    def post_hoc(self) -> bool:
         """Is the model shown not that of the search? It had none, or was another program's."""
-        return self.method != self.model_by.name or type(self.model_by).model is Method.model
+        return self.method != self.model_by.name or not self._has_model
+
+    @property
+    def _has_model(self) -> bool:
+        return type(self.model_by).model is not Method.model
 
     @cached_property
     def _explained(self) -> tuple[Method, SuggestContext]:
@@ -191,9 +152,8 @@ class StudyAnalysis:
         everything at once from thousands of values would take minutes, so it is done from some of them.
         """
         assert self.query is not None
-        has_model = type(self.model_by).model is not Method.model
-        method, query = (self.model_by if has_model else resolve("auto")), replace(self.query, cache=None)
-        if has_model and query.state:
+        method, query = (self.model_by if self._has_model else resolve("auto")), replace(self.query, cache=None)
+        if self._has_model and query.state:
             return method, query
         self.say("learning groups from the trials")
         query = replace(_thinned(query), state={})
@@ -227,11 +187,19 @@ class StudyAnalysis:
         """Told values in the user's units, in the model's order; NaN where a trial failed."""
         return self.sign * self._explained[1].y
 
-    @cached_property
-    def units(self) -> Units:
+    @property
+    def warped(self) -> bool:
+        """Is a sum on the model's scale no sum in the user's units?"""
+        return self.model.outcome_transform.warped
+
+    def untransform(self, z: Array) -> Array:
         """From the model's scale to the user's units."""
-        known = np.isfinite(self.values)
-        return Units.of(self.model.y[known], self.values[known], self.sign)
+        return self.sign * self.model.untransform(z)
+
+    @property
+    def effect_unit(self) -> float:
+        """What to multiply a component by: the user's unit where the model is a sum in it, and the user's sign."""
+        return self.sign * (1.0 if self.warped else self.model.outcome_transform.unit)
 
     @cached_property
     def interactions(self) -> Interactions:
@@ -244,17 +212,14 @@ class StudyAnalysis:
 
     def find_interactions(self, evaluations: int | None = None) -> Interactions:
         """The same, with so many evaluations of the evidence, about; by default enough for some seconds."""
-        assert self.space is not None
         model, (method, query) = self.model, self._explained
-        known = method.group_constraints(self.space)
-        if known.groups is None and self.space.dim > pairs.MOST:
-            importance = self.importance
-            self.say(_PAIRS)
-            with one_thread():
-                return pairs.of_the_largest(query, model, known, importance, self._rng(0), evaluations)
-        self.say(_PAIRS)
+        known, among = method.group_constraints(query.space), query.space.names
+        if known.groups is None and len(among) > tables.MOST:
+            # A parameter with a small total effect can have no large interaction.
+            among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
+        self.say("which parameters interact (some seconds, up to a minute with many)")
         with one_thread():
-            return tables.interactions(method, query, self._rng(0), evaluations=evaluations)
+            return tables.interactions(query, model, known, self._rng(0), among=among, evaluations=evaluations)
 
     @cached_property
     def importance(self) -> Importances:
@@ -263,10 +228,18 @@ class StudyAnalysis:
         Raises:
             NotFittedError: there is nothing to say yet, or the model sees no difference between points.
         """
-        _ = self.model
+        model = self.model
         self.say("shares of variance")
         with one_thread():
-            return tables.importance(*self._explained, self._rng(0))
+            return tables.importance(model, self._explained[1].space, self._rng(0))
+
+    @cached_property
+    def importance_or_reason(self) -> Importances | str:
+        """Shares of variance, or why there are none."""
+        try:
+            return self.unavailable_reason or self.importance
+        except NotFittedError as error:
+            return str(error)
 
     @cached_property
     def left_out(self) -> LeftOut:
@@ -277,25 +250,24 @@ class StudyAnalysis:
 
     def effect(self, j: int) -> Effect:
         """The function of group j of the model."""
-        return Effect(self.model, j, self._background)
+        return Effect(self.model, j, background(self._explained[1].space, self._rng(3)))
 
     @cached_property
-    def _background(self) -> Array:
-        assert self.space is not None
-        return background(self.space, self._rng(3))
-
-    @cached_property
-    def moments(self) -> tuple[HyperparameterSnapshot, ...]:
+    def snapshots(self) -> tuple[HyperparameterSnapshot, ...]:
         """Hyperparameters over time: the present groups, learned again from the first values only."""
         model = self.model
         self.say("hyperparameters over time")
         most = min(model.n, _STEP_POINTS)
-        counts = np.unique(np.geomspace(min(_LEAST, most), most, _STEPS).round().astype(int))
+        counts = np.unique(np.geomspace(_LEAST, most, _STEPS).round().astype(int))
         found: list[HyperparameterSnapshot] = []
-        for n in counts:
+        for n in counts.tolist():
             y = self.model.y[:n]
             model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(found))
-            found.append(HyperparameterSnapshot.of(int(n), model))
+            lengthscale = float(np.exp(np.log(model.lengthscales).mean()))
+            groups = float(np.linalg.norm(model.scales[: len(model.decomposition)]))
+            together = float(model.scales[-1]) if model.full_order else None
+            noise = float(np.sqrt(model.noise_variance))
+            found.append(HyperparameterSnapshot(n, lengthscale, groups, together, noise))
         return tuple(found)
 
     def _rng(self, purpose: int) -> np.random.Generator:
@@ -303,6 +275,16 @@ class StudyAnalysis:
         return randomness.trial_rng(self.seed, len(self.query.y), 0, purpose)
 
     # --- parameters --------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters that are modelled."""
+        return () if self.space is None else self.space.names
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The model's groups, by name."""
+        return tuple(tuple(self.names[i] for i in group) for group in self.model.decomposition.groups)
 
     def axis(self, i: int, points: int) -> tuple[Array, list[Any]]:
         """Places in [0, 1] along dimension i, and the user's values there; whole numbers and categories each once."""
@@ -316,47 +298,33 @@ class StudyAnalysis:
         middle[:, i] = u
         snapped = self.space.snap(middle)
         _, first = np.unique(snapped[:, i], return_index=True)
-        name = self.space.names[i]
-        return snapped[first, i], [self.decode(snapped[k])[name] for k in first]
+        return snapped[first, i], [self.decode(snapped[k])[self.names[i]] for k in first]
 
     def is_category(self, i: int) -> bool:
-        assert self.space is not None
-        return self.space.parameters[i].nominal
+        return self.space is not None and self.space.parameters[i].nominal
 
     def is_log(self, i: int) -> bool:
-        assert self.space is not None
-        return self.space.parameters[i].log
+        return self.space is not None and self.space.parameters[i].log
 
 
-def _row(trial: Trial) -> Row:
+def presentable(trial: Trial, *urls: str) -> Trial:
+    """A trial for people: no password in its reason, be it as old as it may or in somebody's words."""
     state: State = "running" if trial.state == "open" else trial.state
-    return Row(trial.number, trial.params, trial.value, state, trial.reason, trial.seconds, trial.suggest_seconds)
-
-
-def _searched(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"Search over {', '.join(names[:_NAMED])}{more}"
+    return replace(trial, state=state, reason=None if trial.reason is None else safe(trial.reason, *urls))
 
 
 def _thinned(query: SuggestContext) -> SuggestContext:
     if len(query.y) <= _AT_ONCE:
         return query
     some = chosen(np.where(np.isfinite(query.y), query.y, -np.inf), _AT_ONCE)
-    nothing = query.pending[:0]
-    return replace(
-        query,
-        X=query.X[some],
-        y=query.y[some],
-        candidate_metadata=[None] * len(some),
-        pending=nothing,
-        pending_metadata=[],
-    )
+    query = replace(query, pending=query.pending[:0], pending_metadata=[])
+    return replace(query, X=query.X[some], y=query.y[some], candidate_metadata=[None] * len(some))
 
 
-Viewed = StudyAnalysis | Optimizer | HasOptimizer
+StudyLike = StudyAnalysis | Optimizer | Result
 
 
-def view_of(study: Any) -> StudyAnalysis:
+def analysis_of(study: StudyLike) -> StudyAnalysis:
     """A view of a view, an optimizer, or the result of a run.
 
     Raises:
@@ -371,19 +339,3 @@ def view_of(study: Any) -> StudyAnalysis:
             "For an Optuna study give sumbo.report.from_optuna(study)"
         )
     return StudyAnalysis.of_optimizer(opt, getattr(study, "name", None))
-
-
-def group_index(view: StudyAnalysis, parameters: Any) -> int:
-    """The number of the model's group that has just these parameters.
-
-    Raises:
-        DataError: there is no such group; the message lists those there are.
-    """
-    assert view.space is not None
-    wanted = {parameters} if isinstance(parameters, str) else set(parameters)
-    names = [tuple(view.space.names[i] for i in group) for group in view.model.decomposition.groups]
-    for j, group in enumerate(names):
-        if set(group) == wanted:
-            return j
-    known = "; ".join(", ".join(group) for group in names[:10])
-    raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")

@@ -1,139 +1,241 @@
-"""The function of a group's own parameters: what they do to the value, whatever the others are.
+"""What parameters and groups do to the value: how much of its variance, and by what function.
 
-For f = sum_j f_j + f_D, with one term f_D of all dimensions, and the other dimensions averaged out:
+For f = sum_j f_j, a sum over groups and perhaps one term f_D of all dimensions, points uniform in the space:
 
-    e_g(z) = f_g(z) + E[f_D | x_g = z] - (its mean over the space)
+    total effect of dimension i    T_i = E[(f(a) - f(a with b's i))^2] / (2 Var f)                (Jansen's estimator)
+    share of group g               S_g = Cov(f_g + E[f_D | x_g], f) / Var f
+    all together                   1 - sum_g S_g: what no sum over the groups can express
+    function of group g            e_g(z) = f_g(z) + E[f_D | x_g = z] - (its mean over the space)
 
-The expectations are means over S points b_s of the space. So e_g is a linear functional of a Gaussian process, and its
-posterior is exact: with c the same functional of the kernel,
+**Shares.** The groups' own functions are told apart by the model, exactly; only the term of all dimensions, whose
+kernel is not a product, needs Monte Carlo, and there Cov(E[f_D | x_g], f) = Cov(f_D(b with a's g) - f_D(b), f(a)). Both
+estimators are built from differences, which vanish with the effect: a dimension that does not matter shows 0, not
+sampling noise. For separate groups S_g is Var E[f | x_g] / Var f, Sobol's closed index, however the model has shared f
+out between its terms; for overlapping ones the shares still add up to 1.
+
+Changing some columns of a point changes its distances by these columns alone, and the kernel does not depend on the
+path: so the posterior mean and all paths are done together, in O(D N n) instead of O(D^2 N n) for each.
+
+**Functions.** The expectations are means over S points b_s of the space. So e_g is a linear functional of a Gaussian
+process, and its posterior is exact: with c the same functional of the kernel,
 
     mean(z)     = c(z, X) alpha
     variance(z) = c(z, z) - c(z, X) K^-1 c(X, z)
 
-These are the functions whose variances are the groups' shares (`sensitivity.py`). The mean is taken off because the
-level of a single component cannot be told from that of the others; what is left is its shape.
+Their variances are the groups' shares. The mean is taken off because the level of a single component cannot be told
+from that of the others; what is left is its shape. Distances add up over dimensions, so those of the averaged ones are
+found once: O(S G n), whatever D.
 
-Distances add up over dimensions, so those of the averaged ones are found once: O(S G n), whatever D.
-
-| symbol | shape  | meaning                                             |
-|--------|--------|-----------------------------------------------------|
-| Z      | (G, d) | points of the group's dimensions                    |
-| B      | (S, D) | points of the space to average over                 |
-| X      | (n, D) | observations, or the support that stands for them   |
+| symbol | shape      | meaning                                                                           |
+|--------|------------|-----------------------------------------------------------------------------------|
+| A, B   | (N, D)     | two independent samples of the space, quasi-random; of a function, S to average over |
+| V      | (n, 1 + S) | weights of the kernel, of the posterior mean and of S paths                       |
+| f      | (1 + S, N) | values, of the posterior mean and of S paths                                      |
+| Z      | (G, d)     | points of the group's dimensions                                                  |
+| X      | (n, D)     | observations, or the support that stands for them                                 |
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumbo._typing import Array
+from sumbo.gp import kernels
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.kernels import Terms
+from sumbo.gp.sample_paths import PriorDraw, SamplePath
 from sumbo.gp.threads import on_one_thread
-from sumbo.insights.sensitivity import radial
 from sumbo.space import Space
 
-_AVERAGED = 16  # S, a power of two
+_PATHS = 8  # draws that show how sure the shares are
+_FEATURES = 128  # of a path: enough to see how shares vary
+_WORK = 25_000  # points times dimensions
+_AVERAGED = 16  # points that a function is averaged over, a power of two
 _BLOCK = 1000  # points at a time, to bound memory
+
+
+# --- shares of variance ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the posterior mean, in row 0, and of functions drawn from the posterior, in the others.
+
+    Attributes:
+        parameters: (1 + S, D), total effects; they add up to more than 1 where parameters interact.
+        groups: (1 + S, M), shares of the groups of the decomposition.
+        rest: (1 + S,), what they leave to all dimensions together.
+        variance: (1 + S,), variance over the space, in the units of the model's values.
+    """
+
+    parameters: Array
+    groups: Array
+    rest: Array
+    variance: Array
+
+
+@on_one_thread
+def shares(model: AdditiveGP, space: Space, rng: np.random.Generator, *, paths: int = _PATHS) -> Shares:
+    """Shares of a model with data; uniform points of the space, in the scale of each parameter."""
+    A, B = _samples(space, rng)
+    drawn = [model.sample_path(rng, features=_FEATURES) for _ in range(paths)]
+    V = np.stack([model.weights, *(path.v for path in drawn)], axis=1)
+    of_A, of_B = ([_Component(drawn, j, V, *ends) for j in range(len(model.groups))] for ends in ((A, B), (B, A)))
+    at_A, at_B = (np.array([component.values(()) for component in parts]) for parts in (of_A, of_B))
+    f_A, f_B = at_A.sum(axis=0), at_B.sum(axis=0)
+    variance = 0.5 * (f_A.var(axis=1) + f_B.var(axis=1))
+
+    parameters = np.empty((1 + paths, space.dim))
+    for i in range(space.dim):
+        holding = [j for j, group in enumerate(model.groups) if i in group]
+        change = sum(at_A[j] - of_A[j].values((i,)) for j in holding)
+        parameters[:, i] = 0.5 * np.mean(np.square(change), axis=1)
+
+    M = len(model.decomposition)
+    groups = np.array([0.5 * (_cov(at_A[j], f_A) + _cov(at_B[j], f_B)) for j in range(M)])
+    if model.full_order:
+        for j, group in enumerate(model.decomposition.groups):
+            groups[j] += _cov(of_B[-1].values(group) - at_B[-1], f_A)
+    scale = np.where(variance > 0.0, variance, 1.0)
+    return _proper(parameters / scale[:, None], (groups / scale).T, variance)
+
+
+def _proper(parameters: Array, groups: Array, variance: Array) -> Shares:
+    """Shares from 0 up that add up to 1: Monte Carlo leaves them a little off."""
+    rest = 1.0 - groups.sum(axis=1)
+    positive = np.maximum(np.column_stack([groups, rest]), 0.0)
+    positive /= positive.sum(axis=1, keepdims=True)
+    return Shares(parameters, positive[:, :-1], positive[:, -1], variance)
+
+
+class _Component:
+    """One component of the mean and of the paths, at the points Z, some of whose columns may come from W."""
+
+    def __init__(self, paths: Sequence[SamplePath], j: int, V: Array, Z: Array, W: Array) -> None:
+        self.V, self.Z, self.W = V, Z, W
+        self.terms, self.XT, self.group = paths[0].terms.only(j), paths[0].XT, paths[0].groups[j]
+        self.priors: list[PriorDraw] = [path.priors[j] for path in paths]
+        self.r2 = self._distances(self.group, Z)
+        self.angles = [prior.angle(Z[:, self.group]) for prior in self.priors]
+
+    def values(self, columns: Sequence[int]) -> Array:
+        """(1 + S, N), with these columns, all of this component, from W."""
+        r2 = self.r2 + sum(self._distances((i,), self.W) - self._distances((i,), self.Z) for i in columns)
+        values = (_radial(r2, self.terms) @ self.V).T
+        for p, (prior, angle) in enumerate(zip(self.priors, self.angles, strict=True)):
+            turns = (prior.turn(self.group.index(i), self.Z[:, i], self.W[:, i]) for i in columns)
+            values[1 + p] += prior.at_angle(sum(turns, angle))
+        return values
+
+    def _distances(self, dims: Sequence[int], Z: Array) -> Array:
+        """The part of some dimensions in the squared scaled distances to the data, (N, n)."""
+        inverse = [self.terms.inv_l2[self.group.index(i)] for i in dims]
+        return _squared(Z[:, dims], self.XT[list(dims)].T, inverse, self.terms.nominal[list(dims)])
+
+
+def _samples(space: Space, rng: np.random.Generator) -> tuple[Array, Array]:
+    N = int(2 ** np.clip(np.floor(np.log2(_WORK / space.dim)), 6, 10))
+    unit = _spread(N, 2 * space.dim, rng)
+    return space.snap(unit[:, : space.dim]), space.snap(unit[:, space.dim :])
+
+
+def _cov(a: Array, b: Array) -> Array:
+    """Covariance of rows, (1 + S,)."""
+    return np.mean((a - a.mean(axis=1, keepdims=True)) * (b - b.mean(axis=1, keepdims=True)), axis=1)
+
+
+# --- functions of groups -----------------------------------------------------------------------------------
 
 
 def background(space: Space, rng: np.random.Generator) -> Array:
     """B: points spread evenly over the space."""
-    from scipy.stats import qmc  # half a second to import
-
-    return space.snap(qmc.Sobol(space.dim, scramble=True, rng=rng).random(_AVERAGED))
+    return space.snap(_spread(_AVERAGED, space.dim, rng))
 
 
-@dataclass(frozen=True)
 class Effect:
-    """e_g of one group: call it with points of the group's dimensions."""
+    """e_g of group j, averaged over B: call it with points of the group's dimensions."""
 
-    model: AdditiveGP
-    j: int
-    B: Array
-    _own: "_Term" = field(init=False, repr=False)
-    _full: "_Term | None" = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        group = self.model.decomposition.groups[self.j]
-        full = _Term.of(self.model, len(self.model.groups) - 1, group, self.B) if self.model.full_order else None
-        object.__setattr__(self, "_own", _Term.of(self.model, self.j, group, self.B))
-        object.__setattr__(self, "_full", full)
+    def __init__(self, model: AdditiveGP, j: int, B: Array) -> None:
+        self._data, self._group = model._observed(), list(model.decomposition.groups[j])
+        self._at = B[:, self._group]
+        self._own = _Term(model, j, self._group, B)
+        self._full = _Term(model, len(model.groups) - 1, self._group, B) if model.full_order else None
 
     @on_one_thread
     def __call__(self, Z: Array) -> tuple[Array, Array]:
         """Mean and standard deviation at each row of Z (G, d), on the model's scale."""
-        data = self.model._observed()
-        group = list(self.model.decomposition.groups[self.j])
-        X, at = data.XT[group].T, self.B[:, group]
+        X, at = self._data.XT[self._group].T, self._at
         centre = self._cross(at, X).mean(axis=0)
         level = self._prior(at, at).mean()
+        same = float(self._prior(at[:1], at[:1])[0, 0])  # c(z, z) before the mean is taken off, wherever z is
         means, variances = [], []
         for a in range(0, len(Z), _BLOCK):
             block = Z[a : a + _BLOCK]
             c = self._cross(block, X) - centre
-            V = c @ data.L_inv.T
-            prior = self._variance() - 2.0 * self._prior(block, at).mean(axis=1) + level
-            means.append(c @ data.alpha)
+            V = c @ self._data.L_inv.T
+            prior = same - 2.0 * self._prior(block, at).mean(axis=1) + level
+            means.append(c @ self._data.alpha)
             variances.append(np.maximum(prior - np.einsum("gq,gq->g", V, V), 0.0))
         return np.concatenate(means), np.sqrt(np.concatenate(variances))
 
     def _cross(self, Z: Array, X: Array) -> Array:
         """c(z, x) before the mean is taken off, (G, n)."""
-        return self._own.averaged(Z, X, None) + (0.0 if self._full is None else self._full.averaged(Z, X, "data"))
+        return self._own.kernel(Z, X) + (0.0 if self._full is None else self._full.averaged(Z, X, self._full.to_data))
 
     def _prior(self, Z: Array, W: Array) -> Array:
         """The same between points of the group, both sides averaged, (G, R)."""
-        return self._own.averaged(Z, W, None) + (0.0 if self._full is None else self._full.averaged(Z, W, "both"))
-
-    def _variance(self) -> float:
-        """c(z, z) before the mean is taken off: the same everywhere."""
-        one = self.B[:1, list(self.model.decomposition.groups[self.j])]
-        return float(self._prior(one, one)[0, 0])
+        return self._own.kernel(Z, W) + (0.0 if self._full is None else self._full.averaged(Z, W, self._full.between))
 
 
-@dataclass(frozen=True)
 class _Term:
-    """A term of the model as a function of the group's dimensions, its other dimensions averaged out."""
+    """A term of the model as a function of the group's dimensions, its other dimensions averaged out.
 
-    terms: Terms
-    inverse_squares: Array  # 1 / l^2 of the group's dimensions, (d,)
-    nominal: Array  # which of them are categories, (d,)
-    to_data: Array  # (S, n): squared distances of the other dimensions from B to X
-    between: Array  # (S, S): the same from B to B
+    Squared distances of these others: `to_data` from B to X, (S, n), and `between` points of B, (S S, 1).
+    """
 
-    @classmethod
-    def of(cls, model: AdditiveGP, j: int, group: tuple[int, ...], B: Array) -> "_Term":
-        terms, members = model.terms.only(j), model.groups[j]
-        weight = dict(zip(members, terms.inv_l2, strict=True))
+    def __init__(self, model: AdditiveGP, j: int, group: list[int], B: Array) -> None:
+        self._terms, members = model.terms.only(j), model.groups[j]
+        weight = dict(zip(members, self._terms.inv_l2, strict=True))
         rest = [i for i in members if i not in group]
         X, nominal = model._observed().XT.T, model.categories > 0
-        inverse = np.array([weight[i] for i in rest])
-        mine = list(group)
-        return cls(
-            terms,
-            np.array([weight[i] for i in group]),
-            nominal[mine],
-            _squared(B[:, rest], X[:, rest], inverse, nominal[rest]),
-            _squared(B[:, rest], B[:, rest], inverse, nominal[rest]),
-        )
+        self._inverse, self._nominal = [weight[i] for i in group], nominal[group]
+        inverse = [weight[i] for i in rest]
+        self.to_data = _squared(B[:, rest], X[:, rest], inverse, nominal[rest])
+        self.between = _squared(B[:, rest], B[:, rest], inverse, nominal[rest]).reshape(-1, 1)
 
-    def averaged(self, Z: Array, W: Array, over: str | None) -> Array:
-        """The kernel of rows of Z and W, (G, R); the other dimensions B's against the data's, or B's on both sides."""
-        r2 = _squared(Z, W, self.inverse_squares, self.nominal)
-        if over is None:
-            return radial(r2, self.terms)
-        rows = self.to_data if over == "data" else self.between.reshape(-1, 1)
-        total = np.zeros_like(r2)
-        for row in rows:
-            total += radial(r2 + row, self.terms)
-        return total / len(rows)
+    def kernel(self, Z: Array, W: Array) -> Array:
+        """Of rows of Z and W, (G, R), that do not differ in other dimensions."""
+        return _radial(_squared(Z, W, self._inverse, self._nominal), self._terms)
+
+    def averaged(self, Z: Array, W: Array, others: Array) -> Array:
+        """The mean kernel over rows of squared distances in the other dimensions."""
+        r2 = _squared(Z, W, self._inverse, self._nominal)
+        return sum((_radial(r2 + row, self._terms) for row in others), np.zeros_like(r2)) / len(others)
 
 
-def _squared(Z: Array, W: Array, inverse: Array, nominal: Array) -> Array:
-    """Squared scaled distances between rows, (m, p)."""
+# --- distances and kernels ---------------------------------------------------------------------------------
+
+
+def _spread(count: int, dim: int, rng: np.random.Generator) -> Array:
+    from scipy.stats import qmc  # half a second to import
+
+    return qmc.Sobol(dim, scramble=True, rng=rng).random(count)
+
+
+def _squared(Z: Array, W: Array, inverse: Sequence[float], nominal: NDArray[np.bool_]) -> Array:
+    """Squared distances between rows, (m, p), scaled by 1 / l^2 of each column; equal or not where it is nominal."""
     r2 = np.zeros((len(Z), len(W)))
     for i, factor in enumerate(inverse):
         difference = Z[:, i, None] - W[:, i]
         r2 += factor * (difference != 0.0 if nominal[i] else np.square(difference))
     return r2
+
+
+def _radial(r2: Array, terms: Terms) -> Array:
+    """The kernel of one group at squared scaled distances: that of one dimension, at points so far from the origin."""
+    line = Terms(np.zeros(1, np.int64), np.array([0, 1]), np.ones(1), terms.s2, np.zeros(1, bool), terms.family)
+    # Differences of large numbers may fall below zero by rounding.
+    r = np.sqrt(np.maximum(r2, 0.0)).reshape(1, -1)
+    return kernels.cross(np.zeros((1, 1)), r, line).reshape(r2.shape)

@@ -1,7 +1,7 @@
 """What the values told so far say about the parameters: which interact, and how much each matters."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,15 @@ from sumbo import structure
 from sumbo._typing import Array
 from sumbo.errors import MissingPackageError, NotFittedError
 from sumbo.gp.additive import AdditiveGP
+from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.outcome_transforms import OutcomeTransform
 from sumbo.gp.solvers import chosen
-from sumbo.insights import sensitivity
-from sumbo.methods import Method, SuggestContext
+from sumbo.insights import effects
+from sumbo.methods import SuggestContext
+from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints
 
-_LEAST = 10  # observations; with fewer there is nothing to say
+MOST = 30  # parameters whose pairs are looked at
 _POINTS = 250  # observations that a posterior over groups looks at
 _SHOWN = 20  # rows that are printed
 _CHAINS = 5  # of the sampler, about, that the default budget pays for
@@ -124,99 +126,71 @@ class Importances:
 
 
 def interactions(
-    method: Method, query: SuggestContext, rng: np.random.Generator, *, evaluations: int | None = None
+    query: SuggestContext,
+    model: AdditiveGP,
+    known: GroupConstraints,
+    rng: np.random.Generator,
+    *,
+    among: Collection[str],
+    evaluations: int | None = None,
 ) -> Interactions:
-    """Probabilities that pairs of parameters share a group, from the posterior over groups.
+    """Probabilities that pairs of the parameters `among` share a group, from the posterior over groups.
 
-    They depend on the values, the method's settings and `rng`, not on the groups in use: a study that was
-    restored or asked for more points gives the same answer.
-
-    Args:
-        method: gives the kernel and what the user knows, which is kept to.
-        query: the study.
-        rng: for the sampler.
-        evaluations: about so many evidence evaluations; by default enough for several independent chains, because one
-            alone would be sure of whatever it ran into.
-
-    Raises:
-        NotFittedError: the method has no model, or there are too few values.
+    They depend on the values, on what the user declared, which is kept to, and on `rng`, not on the groups in use: a
+    study that was restored or asked for more points gives the same answer. Time goes with the square of the number of
+    parameters; to these, the others are noise. By default there are evaluations of the evidence enough for several
+    independent chains, because one alone would be sure of whatever it ran into.
     """
-    model, known = _model(method, query), method.group_constraints(query.space)
-    names, D = query.space.names, query.D
-    together = np.eye(D) if known.groups is None else _declared(known)
-    if known.groups is None and D > 1 and known.max_group_size > 1:
+    names = query.space.names
+    kept = [i for i, name in enumerate(names) if name in among]
+    new = {i: k for k, i in enumerate(kept)}
+
+    def inside(sets: Sequence[Sequence[int]], least: int) -> list[tuple[int, ...]]:
+        found = (tuple(new[i] for i in group if i in new) for group in sets)
+        return [group for group in found if len(group) >= least]
+
+    start = inside(known.start.groups, 1)
+    if known.groups is None and len(kept) > 1 and known.max_group_size > 1:
         y = OutcomeTransform.of(query.y).s  # not the model's, which may be warped: a warped sum is no sum any more
         some = chosen(y, min(_POINTS, len(y)))
-        blank = AdditiveGP(known.start, kernel=model.kernel, categories=model.categories)
+        # A chain goes through the units some twenty times, and evaluates up to all places of each in four of these.
+        enough = max(20_000, _CHAINS * 5 * min(len(known.units), len(kept)) ** 2)
         together = structure.posterior(
-            query.X[some],
+            query.X[some][:, kept],
             y[some],
-            blank,
+            AdditiveGP(Decomposition(start), kernel=model.kernel, categories=model.categories[kept]),
             rng,
             max_group_size=known.max_group_size,
-            evaluations=evaluations or default_evaluations(len(known.units)),
-            together=known.together,
-            apart=known.apart,
+            evaluations=evaluations or enough,
+            together=inside(known.together, 2),
+            apart=inside(known.apart, 2),
         ).together
+    else:
+        together = np.eye(len(kept))
+        for group in start:
+            together[np.ix_(group, group)] = 1.0
     probability = np.clip(together, 0.0, 1.0).round(9)  # weights add up to 1 but for rounding
-    pairs = itertools.combinations(range(D), 2)
-    rows = [Interaction(names[i], names[k], float(probability[i, k])) for i, k in pairs]
+    pairs = itertools.combinations(range(len(kept)), 2)
+    rows = [Interaction(names[kept[i]], names[kept[k]], float(probability[i, k])) for i, k in pairs]
     return Interactions(tuple(sorted(rows, key=lambda row: -row.probability)), model.n)
 
 
-def importance(method: Method, query: SuggestContext, rng: np.random.Generator) -> Importances:
-    """Shares of the variance of the model's mean, and how far functions drawn from the model differ from them.
-
-    Raises:
-        NotFittedError: the method has no model, there are too few values, or they do not differ.
-    """
-    model = _model(method, query)
-    found = sensitivity.shares(model, query.space, rng)
+def importance(model: AdditiveGP, space: Space, rng: np.random.Generator) -> Importances:
+    """Shares of the variance of the model's mean, and how far functions drawn from the model differ from them."""
+    found = effects.shares(model, space, rng)
     if not found.variance[0] > 1e-12:
         raise NotFittedError(
             "the model sees no difference between points yet, so there is nothing to explain; tell more values, and "
             "check that the objective depends on its parameters"
         )
-    names = query.space.names
-    noise = model.noise_variance / (model.noise_variance + found.variance)
-    groups = [
-        _row(tuple(names[i] for i in group), found.groups[:, j]) for j, group in enumerate(model.decomposition.groups)
-    ]
+    names, groups = space.names, model.decomposition.groups
     return Importances(
         _sorted(_row((name,), found.parameters[:, i]) for i, name in enumerate(names)),
-        _sorted(groups),
+        _sorted(_row(tuple(names[i] for i in group), found.groups[:, j]) for j, group in enumerate(groups)),
         _row(names, found.rest),
-        _row((), noise),
+        _row((), model.noise_variance / (model.noise_variance + found.variance)),
         model.n,
     )
-
-
-def _model(method: Method, query: SuggestContext) -> AdditiveGP:
-    """The model of the study."""
-    finite = int(np.isfinite(query.y).sum())
-    if finite < _LEAST:
-        raise NotFittedError(f"there are {finite} values so far, and at least {_LEAST} are needed; tell more first")
-    model = method.model(query)
-    if model is None:
-        raise NotFittedError(
-            f"method {method.name!r} has no model of all parameters; use one that has, such as 'auto', and give it "
-            "the trials of this study by observe"
-        )
-    return model
-
-
-def _declared(known: GroupConstraints) -> Array:
-    """1 where the user put two dimensions into one group."""
-    together = np.eye(known.start.dim)
-    for group in known.start.groups:
-        together[np.ix_(group, group)] = 1.0
-    return together
-
-
-def default_evaluations(units: int) -> int:
-    """Evaluations of the evidence that pay for some five chains of the sampler."""
-    # A chain goes through the units some twenty times, and evaluates up to all places of each in four of these.
-    return max(20_000, _CHAINS * 5 * units**2)
 
 
 def _row(parameters: tuple[str, ...], shares: Array) -> Importance:
@@ -224,7 +198,7 @@ def _row(parameters: tuple[str, ...], shares: Array) -> Importance:
     return Importance(parameters, float(shares[0]), float(std))
 
 
-def _sorted(rows: Any) -> tuple[Importance, ...]:
+def _sorted(rows: Iterable[Importance]) -> tuple[Importance, ...]:
     return tuple(sorted(rows, key=lambda row: -row.share))
 
 
@@ -232,16 +206,16 @@ def _line(row: Importance) -> tuple[str, str, str]:
     return ", ".join(row.parameters), f"{row.share:.3f}", f"± {row.std:.3f}"
 
 
-def _table(head: tuple[str, ...], body: Any, count: int) -> str:
+def _table(head: tuple[str, ...], body: Iterable[tuple[str, ...]], count: int) -> str:
     """Columns side by side, the first to the left and the others to the right; a last line for what is left out."""
     rows = [head, *body]
-    widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(others, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
     more = count - (len(rows) - 1)
-    return "\n".join(line.rstrip() for line in lines) + (f"\n... and {more} more" if more > 0 else "")
+    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 
 
 def _frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> Any:

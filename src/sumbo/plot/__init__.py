@@ -9,21 +9,8 @@ several figures are wanted of a large study, make one view for all: `view = sumb
 'best so far'
 """
 
-from sumbo.plot.components import component
-from sumbo.plot.search import compare, times, trials
-from sumbo.plot.structure import group_shares, interaction_graph, interaction_matrix, shares
-from sumbo.plot.trust import calibration, hyperparameters, predictions
+from sumbo.plot.diagnostics import calibration, compare, hyperparameters, predictions, times, trials
+from sumbo.plot.parameters import component, group_shares, interaction_graph, interaction_matrix, shares
 
-__all__ = [
-    "calibration",
-    "compare",
-    "component",
-    "group_shares",
-    "hyperparameters",
-    "interaction_graph",
-    "interaction_matrix",
-    "predictions",
-    "shares",
-    "times",
-    "trials",
-]
+__all__ = ["calibration", "compare", "hyperparameters", "predictions", "times", "trials"]
+__all__ += ["component", "group_shares", "interaction_graph", "interaction_matrix", "shares"]

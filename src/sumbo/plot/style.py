@@ -11,26 +11,19 @@ from typing import Any
 import numpy as np
 
 from sumbo.errors import MissingPackageError
+from sumbo.insights.analysis import StudyAnalysis, StudyLike, analysis_of
 
 ACCENT = "#3d7bd9"
 WARM = "#c9852b"  # what is worse, or went wrong
 GREY = "rgba(128,128,128,0.75)"
 FAINT = "rgba(128,128,128,0.2)"
-BAND = "rgba(61,123,217,0.18)"
-STAR = "#d4572a"  # the best trial among others
-CLEAR = "rgba(61,123,217,0)"
-FULL = "rgba(61,123,217,1)"
 
 _LONG = 28  # characters of a name on an axis
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", '"': "&quot;", "'": "&#39;"}
 
 
 def figures() -> Any:
-    """Plotly's module of figures.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
+    """Plotly's module of figures, if it is installed."""
     try:
         import plotly.graph_objects as go
     except ImportError:
@@ -38,6 +31,12 @@ def figures() -> Any:
             "figures and reports need plotly, which is not installed; run pip install 'sumbo[plot]'"
         ) from None
     return go
+
+
+def analysed(study: StudyLike) -> StudyAnalysis:
+    """What a figure is made of. Plotly is looked for first: to learn may take long."""
+    figures()
+    return analysis_of(study)
 
 
 def plain(text: object) -> str:
@@ -68,6 +67,11 @@ def group_name(names: Sequence[str]) -> str:
     return " \N{MULTIPLICATION SIGN} ".join(names)
 
 
+def scatter(x: Any, y: Any, mode: str, **more: Any) -> dict[str, Any]:
+    """A trace of lines, markers or text; as arrays, which travel as small numbers."""
+    return {"type": "scatter", "x": np.asarray(x), "y": np.asarray(y), "mode": mode, **more}
+
+
 def ticks(names: Sequence[object], limit: int = _LONG) -> dict[str, Any]:
     """An axis with a place for each name: by position, as names may be equal, or look like numbers and dates."""
     return {
@@ -80,25 +84,21 @@ def ticks(names: Sequence[object], limit: int = _LONG) -> dict[str, Any]:
 
 def figure(traces: Sequence[Any], *, x: dict[str, Any], y: dict[str, Any], height: int = 380, **layout: Any) -> Any:
     """A figure in the house's style."""
-    go = figures()
     axis = {"gridcolor": FAINT, "zeroline": False, "linecolor": FAINT, "ticks": "", "automargin": True}
-    return go.Figure(
-        data=list(traces),
-        layout={
-            "template": "none",
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 13, "color": "#888"},
-            "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
-            "height": height,
-            "hovermode": "closest",
-            "dragmode": False,
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            "xaxis": axis | x,
-            "yaxis": axis | y,
-        }
-        | layout,
-    )
+    style = {
+        "template": "none",
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 13, "color": "#888"},
+        "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
+        "height": height,
+        "hovermode": "closest",
+        "dragmode": False,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "xaxis": axis | x,
+        "yaxis": axis | y,
+    }
+    return figures().Figure(data=list(traces), layout=style | layout)
 
 
 def log_axis(low: float, high: float) -> dict[str, Any]:
@@ -108,11 +108,6 @@ def log_axis(low: float, high: float) -> dict[str, Any]:
         return {"type": "log", "dtick": max(1, round(decades / 6)), "exponentformat": "power"}
     # Between powers of ten plotly writes a single digit, unless it is told the format.
     return {"type": "log", "tickformat": "~g"} | ({"dtick": "D2"} if decades > 0.7 else {})
-
-
-def trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
-    """An axis of trials: where there are few, no halves between them."""
-    return title("trial") | ({"dtick": 1} if max(numbers, default=0) - min(numbers, default=0) < 6 else {})
 
 
 def title(text: object) -> dict[str, Any]:

@@ -11,7 +11,7 @@ True
 from typing import Any
 
 from sumbo.insights.analysis import StudyAnalysis
-from sumbo.insights.analysis import view_of as view
+from sumbo.insights.analysis import analysis_of as view
 from sumbo.report.page import write
 
 __all__ = ["StudyAnalysis", "from_optuna", "view", "write"]

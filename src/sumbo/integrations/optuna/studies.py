@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import Study
@@ -15,7 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from sumbo._redaction import safe, shown
 from sumbo.errors import SettingError, StoreError
-from sumbo.insights.analysis import Row, State, StudyAnalysis
+from sumbo.insights.analysis import StudyAnalysis, presentable
 from sumbo.integrations.optuna import SumboSampler
 from sumbo.integrations.optuna.ledger import (
     REASON,
@@ -30,7 +31,7 @@ from sumbo.integrations.optuna.ledger import (
 from sumbo.methods import resolve
 from sumbo.space import Parameter
 from sumbo.study.files.toml import StudyFile
-from sumbo.study.optimizer import Optimizer
+from sumbo.study.optimizer import Optimizer, Trial
 from sumbo.study.storage import check_url
 
 _STATES = {"done": TrialState.COMPLETE, "running": TrialState.RUNNING, "open": TrialState.RUNNING}  # others failed
@@ -74,13 +75,12 @@ def from_optuna(
     )
 
 
-def _row(trial: FrozenTrial, first: list[str]) -> Row:
+def _row(trial: FrozenTrial, first: list[str]) -> Trial:
     """With Optuna's own values: the parameters that are modelled, then those that only some trials have."""
     names = dict.fromkeys([name for name in first if name in trial.params] + list(trial.params))
     record = record_of(trial.number, trial)
-    state: State = "running" if record.state == "open" else record.state
-    params = {name: trial.params[name] for name in names}
-    return Row(trial.number, params, record.value, state, record.reason, record.seconds)
+    params, result = {name: trial.params[name] for name in names}, (record.value, record.state, record.reason)
+    return presentable(Trial(trial.number, params, np.empty(0), *result, record.seconds))
 
 
 def open_view(url: str, name: str, say: Callable[[str], None]) -> StudyAnalysis:

@@ -36,15 +36,20 @@ class LeftOut:
     std: Array
 
     @property
-    def quantiles(self) -> Array:
-        """Where in its predictive distribution each value lies, from 0 to 1: even if the model is calibrated."""
-        from scipy.special import ndtr
+    def errors(self) -> Array:
+        """How many standard deviations each value is off."""
+        return (self.y - self.mean) / self.std
 
-        return ndtr((self.y - self.mean) / self.std)
+    @property
+    def explained(self) -> float:
+        """The share of the variance of values that is predicted, R^2; 0 where there is none."""
+        return max(1.0 - float(np.mean((self.y - self.mean) ** 2)) / max(float(np.var(self.y)), 1e-300), 0.0)
 
     def coverage(self, levels: Array) -> Array:
-        """The share of values inside the central interval of each level."""
-        distance = np.abs(2.0 * self.quantiles - 1.0)
+        """The share of values inside the central interval of each level: the level, if the model is calibrated."""
+        from scipy.special import ndtr
+
+        distance = np.abs(2.0 * ndtr(self.errors) - 1.0)
         return np.array([np.mean(distance <= level) for level in levels])
 
 
@@ -55,6 +60,4 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
     if not isinstance(model._observed(), Exact):
         index = chosen(model.y, _MOST).astype(np.int64)
         model = model.condition(model.X[index], model.y[index])
-    data = model._observed()
-    precision = np.einsum("qi,qi->i", data.L_inv, data.L_inv)
-    return LeftOut(index, model.y.copy(), model.y - data.alpha / precision, 1.0 / np.sqrt(precision))
+    return LeftOut(index, model.y.copy(), *model.leave_one_out())

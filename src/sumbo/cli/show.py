@@ -1,0 +1,228 @@
+"""A stored study, shown: as plain data, as text and tables, and as a page, once or again and again."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sumbo._redaction import safe, shown
+from sumbo.executors.objectives import as_text
+from sumbo.space import Space
+from sumbo.study.files.toml import StudyFile, load
+from sumbo.study.ledger import Record
+from sumbo.study.stored import StoredStudy, storage_errors
+
+if TYPE_CHECKING:  # compiled code, which most commands do not need
+    from sumbo.insights.analysis import StudyAnalysis
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 60  # of a line of blocks
+_ROWS = 12  # of a table of what was learned
+_LOOK = 3.0  # seconds between two looks at a study that is being watched
+_REST = 2.0  # a page is made again after so many times as long as it took
+
+
+# --- as plain data and as text -----------------------------------------------------------------------------
+
+
+def record(file: StudyFile, trial: Record) -> dict[str, Any]:
+    """A trial as plain data."""
+
+    def encodable(text: str | None) -> str | None:
+        """Words about a failure may hold bytes that were no text, such as those of a file name."""
+        return text and safe(text, file.storage).encode("utf-8", "backslashreplace").decode("utf-8")
+
+    params, started = trial.params, trial.started
+    return {
+        "trial": trial.number,
+        "params": {name: params.get(name) for name in file.space},
+        "value": trial.value,
+        "state": trial.state,
+        "reason": encodable(trial.reason),
+        "detail": encodable(trial.detail),
+        "started": None if started is None else datetime.fromtimestamp(started).isoformat(timespec="seconds"),
+        "seconds": trial.seconds,
+    }
+
+
+def best_text(study: StoredStudy) -> str:
+    """The best trial, a line for each parameter."""
+    trial = study.best()
+    if trial is None:
+        return "no trial has a value yet\n"
+    values = trial.params
+    params = {_one_line(name): _one_line(as_text(values.get(name))) for name in study.file.space}
+    width = max(map(len, params))
+    lines = [f"trial {trial.number}: {trial.value!r}", *(f"  {name:<{width}} = {v}" for name, v in params.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _overview(study: StoredStudy, last: int) -> str:
+    """How the study stands."""
+    file, counts, trials = study.file, study.counts(), study.records
+    cancelled = f", {counts.cancelled} cancelled" if counts.cancelled else ""
+    lines = [
+        f"{_one_line(file.name)}: {file.goal}, {file.space.dim} parameters, method {file.method}",
+        f"stored in {shown(file.storage)}",
+        f"{counts.finished} of {file.budget or 'any number of'} trials finished: {counts.done} done, {counts.failed} "
+        f"failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting{cancelled}",
+        "",
+        f"best {best_text(study)}".rstrip(),
+    ]
+    curve = _sparkline(trials, file.goal)
+    if curve and _can_write(curve):
+        lines += ["", f"best so far{', the lower the better' if file.goal == 'minimize' else ''}: {curve}"]
+    rows = [record(file, trial) for trial in trials]
+    reasons = Counter(row["reason"] or "no reason on record" for row in rows if row["state"] == "failed")
+    if reasons:
+        lines += ["", "failures:", *(f"  {n} x {_one_line(reason)}" for reason, n in reasons.most_common(5))]
+    opened = [str(trial.number) for trial in trials if trial.state == "open"]
+    if opened:
+        lines += ["", f"open, to be told: {', '.join(opened)}"]
+    lines += ["", f"last {min(last, len(trials))} trials:"]
+    for row in rows[-last:]:
+        what = f"{row['value']:.6g}" if row["state"] == "done" else row["state"]
+        why = f" ({_one_line(row['reason'])})" if row["reason"] else ""
+        lines.append(f"  {row['trial']:>5}  {what}{why}")
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    """A text for a line on a terminal, which control characters would break, or worse."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _can_write(text: str) -> bool:
+    """Not every terminal has blocks."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _sparkline(trials: Sequence[Record], goal: str) -> str:
+    """The best value so far as a line of blocks, from the first value to the last; empty where it never changed."""
+    best = list(accumulate((t.value for t in trials if t.value is not None), max if goal == "maximize" else min))
+    if not best or best[-1] == best[0]:
+        return ""
+    some = best if len(best) <= _WIDTH else [best[round(k * (len(best) - 1) / (_WIDTH - 1))] for k in range(_WIDTH)]
+    # A space knows where a value lies between two others, however far apart they are.
+    between = Space.from_bounds([sorted((best[0], best[-1]))])
+    places = [between.to_unit({"x0": value})[0] for value in some]
+    return "".join(_BLOCKS[round(place * (len(_BLOCKS) - 1))] for place in places)
+
+
+# --- what was learned --------------------------------------------------------------------------------------
+
+
+def learned(study: StoredStudy) -> dict[str, Any]:
+    """Shares of variance and interactions, as the report has them; or why there are none."""
+    from sumbo.insights.analysis import StudyAnalysis
+
+    view = StudyAnalysis.of_stored(study)
+    found = view.importance_or_reason
+    if isinstance(found, str):
+        return {"unavailable_reason": found, "shares": (), "groups": (), "interactions": ()}
+    groups = [(", ".join(row.parameters), row.share, row.std) for row in found.groups]
+    return {
+        "unavailable_reason": None,
+        "shares": [(row.parameters[0], row.share, row.std) for row in found.parameters],
+        "groups": [("all together", found.all_together.share, found.all_together.std), *groups],
+        "interactions": [(row.first, row.second, row.probability) for row in view.interactions],
+    }
+
+
+def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -> None:
+    """Print how the study stands and, where it was asked for, what was learned."""
+    sys.stdout.write(_overview(study, last))
+    if found is None:
+        return
+    if found["unavailable_reason"] is not None:
+        sys.stdout.write(f"\nlearned: {found['unavailable_reason']}\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console, block = Console(), _BLOCKS[-1] if _can_write(_BLOCKS) else "#"
+    for title, rows in (("parameter", found["shares"]), ("group", found["groups"])):
+        table = Table(title, "share of variance", "", "plus or minus", box=None, pad_edge=False)
+        for name, share, std in rows[:_ROWS]:
+            # As text: a name in brackets is no style.
+            table.add_row(Text(name, overflow="fold"), block * round(30 * share), f"{share:.3f}", f"{std:.3f}")
+        console.print("", table, sep="\n")
+    table = Table("interacting", "probability", box=None, pad_edge=False)
+    for first, second, probability in found["interactions"][:_ROWS]:
+        if probability >= 0.05:
+            table.add_row(Text(f"{first}, {second}", overflow="fold"), f"{probability:.2f}")
+    if table.row_count:
+        console.print("", table, sep="\n")
+    else:
+        console.print("\nno two parameters are likely to interact")
+
+
+# --- as a page ---------------------------------------------------------------------------------------------
+
+
+def report(options: argparse.Namespace) -> dict[str, Any]:
+    """Write the page; with --watch until the studies are done or Ctrl-C."""
+    from sumbo.report.page import write
+
+    if options.storage:  # studies of any Optuna storage, by name
+        from sumbo.integrations.optuna.studies import open_view  # Optuna takes a second to import
+
+        sources = [partial(open_view, options.storage, name) for name in options.studies]
+    else:
+        sources = [partial(_opened, load(path)) for path in options.studies]
+    target, started = Path(options.out), time.monotonic()
+    views = [source(_say) for source in sources]
+    write(views, target, watching=options.watch and not _over(views, options))
+    _say("")
+    try:
+        if options.watch:
+            sys.stderr.write(f"sumbo: watching; open {target} in a browser, Ctrl-C ends\n")
+        took = time.monotonic() - started
+        while options.watch and not _over(views, options):
+            time.sleep(max(_LOOK, _REST * took))
+            fresh = [source(_say) for source in sources]
+            if list(map(_outline, fresh)) != list(map(_outline, views)):
+                started = time.monotonic()
+                write(fresh, target, watching=not _over(fresh, options))
+                took, views = time.monotonic() - started, fresh
+                _say("")
+    except KeyboardInterrupt:
+        write(views, target)  # a page that nobody refreshes any more shall not look again
+        _say("")
+    return {"out": str(target), "bytes": target.stat().st_size, "trials": sum(len(view.rows) for view in views)}
+
+
+def _opened(file: StudyFile, say: Callable[[str], None]) -> "StudyAnalysis":
+    from sumbo.insights.analysis import StudyAnalysis
+
+    with storage_errors(file):
+        return StudyAnalysis.of_stored(StoredStudy.open(file, create=False), say=say)
+
+
+def _outline(view: "StudyAnalysis") -> list[tuple[Any, ...]]:
+    return [(row.number, row.state, row.value) for row in view.rows]
+
+
+def _over(views: "Sequence[StudyAnalysis]", options: argparse.Namespace) -> bool:
+    """Have all studies spent their budgets, as their files say now?"""
+    budgets = [None if options.storage else load(path).budget for path in options.studies]
+    finished = [len(view.in_state("done", "failed")) for view in views]
+    return all(budget is not None and n >= budget for n, budget in zip(finished, budgets, strict=True))
+
+
+def _say(text: str) -> None:
+    """What is being done, on a line of a terminal that changes, and that no text clears; in a log, nothing."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[Ksumbo: {text}" if text else "\r\x1b[K")
+        sys.stderr.flush()
