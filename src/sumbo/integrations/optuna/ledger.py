@@ -129,6 +129,8 @@ class StudyLedger(Ledger):
 
     def _record(self, i: int, trial: FrozenTrial, attributes: Attributes) -> Record:
         record, point = record_of(i, trial), self.translation.point(trial.params)
+        if record.state == "failed" and point is None:
+            point = self.translation.point(self.translation.filled(trial.params, trial.number))
         if record.told is None:
             unit = self._suggested.get(trial.number) if self._lacks(trial) else None if point is None else point[1]
             if unit is not None and trial.number != self.number:

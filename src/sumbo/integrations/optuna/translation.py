@@ -60,6 +60,15 @@ class Translation:
         except (KeyError, ValueError, TypeError):
             return None
 
+    def filled(self, params: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The parameters of a trial that ended before it asked for all of them, the others at random.
+
+        What came of it does not depend on those, so any values are right; these are the same at every look.
+        """
+        if params.keys().isdisjoint(self.distributions):
+            return dict(params)  # it says nothing of any place in the space
+        return self.params(np.random.default_rng(number).random(self.space.dim)) | dict(params)
+
     def unit(self, params: Mapping[str, Any]) -> Array | None:
         """The point in the unit cube alone, (D,)."""
         point = self.point(params)
