@@ -181,6 +181,20 @@ def test_different_failures_are_a_hard_problem(kinds):
     assert result.value is None
 
 
+def test_what_worked_before_and_fails_alike_now_is_given_up():
+    opt = quiet(lambda x: x[0], budget=5).optimizer
+    with pytest.raises(ObjectiveError, match="the first 10 evaluations of this run all failed with errors like: "):
+        opt.run(bad_mesh, 30, progress=False)
+    assert len(opt.trials) == 15
+
+
+def test_a_hard_problem_may_go_on_with_failures():
+    opt = sumbo.Optimizer(BOX, method="random", seed=0)
+    for k in range(12):
+        opt.tell(opt.ask(), 1.0 if k == 0 else math.nan)
+    assert len(opt.run(bad_mesh, 15, progress=False).trials) == 27
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, np.ma.masked])
 def test_no_value_anywhere_is_a_hard_problem_of_which_one_is_told(value):
     with pytest.warns(RuntimeWarning, match="none of 15 evaluations succeeded; the last failed: value was ") as told:
@@ -230,6 +244,13 @@ def test_sumbo_run_gives_up_a_function_that_always_fails(name, tmp_path):
     if name == "mesh":
         assert "objectives.py" in answer["error"]
         assert """def mesh(params): raise ValueError(f"bad mesh at {params['a']}")""" in answer["error"]
+
+
+def test_sumbo_run_gives_up_what_was_broken_since(tmp_path):
+    (tmp_path / "objectives.py").write_text(OBJECTIVES)
+    ran(tmp_path, 'objective = "objectives:array"\nbudget = 4', 0)
+    answer, _ = ran(tmp_path, 'objective = "objectives:mesh"\nbudget = 40', 3)
+    assert "the first 10 evaluations of this run all failed with errors like: " in answer["error"]
 
 
 def test_sumbo_run_gives_up_a_program_that_never_prints_a_number(tmp_path):

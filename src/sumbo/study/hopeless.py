@@ -12,7 +12,9 @@ _HOPELESS = 10  # give up when so many evaluations failed alike and none has suc
 class FirstEvaluations:
     """Tells a bug of the objective, which fails alike everywhere, from a hard problem: different errors, and NaN."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: int = 0, failed: int = 0) -> None:
+        """`done` and `failed` count trials from before the run: what worked then may be broken now."""
+        self.known_to_work = done > failed
         self._reasons: list[str | None] = []
         self._kinds: set[str | None] = set()
 
@@ -29,7 +31,8 @@ class FirstEvaluations:
         """Raise what says so; the last of them was evaluated with these params."""
         cause = last.error
         alike = "" if len(set(self._reasons)) == 1 else " errors like"
-        text = f"the first {_HOPELESS} evaluations all failed with{alike}: {self._reasons[-1]}"
+        run = " of this run" if self.known_to_work else ""
+        text = f"the first {_HOPELESS} evaluations{run} all failed with{alike}: {self._reasons[-1]}"
         if cause is not None:
             place = traceback.extract_tb(cause.__traceback__)[-1]
             text += f" ({place.filename}, line {place.lineno}, in {place.name}: {place.line})"

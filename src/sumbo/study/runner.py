@@ -62,7 +62,8 @@ class Runner:
         self._retries = retries
         self._heartbeat = heartbeat
         self._prefetcher = Prefetcher(workers)
-        self._first = FirstEvaluations()
+        states = [record.state for record in self._ledger.records]
+        self._first = FirstEvaluations(states.count("done"), states.count("failed"))
         self._running: dict[Future[EvaluationResult], Record] = {}
         self._tries: dict[int, int] = {}
         self._ended: SimpleQueue[Future[EvaluationResult]] = SimpleQueue()
@@ -132,7 +133,7 @@ class Runner:
             return False
         self._tell(future, result)
         enough = self._listener(record, result)
-        if self._first.are_hopeless(result) and self._opt._best is None:
+        if self._first.are_hopeless(result) and (self._opt._best is None or self._first.known_to_work):
             self._first.give_up(record.params, result)
         return enough
 

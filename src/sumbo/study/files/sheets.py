@@ -76,7 +76,7 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
     data, table = _table(study, Path(path))
     columns = _Columns(study, path, table.lines[0][1])
     columns.check_whole(path)
-    there = {_cell(cells, columns.trial).partition(".")[0] for _, cells in table.lines[1:]}
+    there = {_number_in(cells, columns) for _, cells in table.lines[1:]}
     comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines[1:] for i in columns.floats)
     out = io.StringIO()
     end = "\r\n" if "\r\n" in table.text else "\n"
@@ -92,6 +92,17 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
     except UnicodeEncodeError as error:
         letter = error.object[error.start]
         raise SheetError(f"{path}: its encoding has no {letter!r}; save it as CSV in UTF-8, then append") from None
+
+
+def filled_trials(study: StudyFile, path: str | Path) -> set[str]:
+    """The trials for which something is in the column of results, whether it makes sense or not.
+
+    Raises:
+        SheetError: it is no table of the study's.
+    """
+    _, table = _table(study, Path(path))
+    columns = _Columns(study, path, table.lines[0][1])
+    return {_number_in(cells, columns) for _, cells in table.lines[1:] if _cell(cells, columns.value)}
 
 
 def read_sheet(study: StudyFile, path: str | Path, *, own: bool = False) -> Sheet:
@@ -303,6 +314,11 @@ def _decoded(data: bytes) -> tuple[str, str]:
 
 def _cell(cells: list[str], column: int | None) -> str:
     return "" if column is None or column >= len(cells) else cells[column].strip()
+
+
+def _number_in(cells: list[str], columns: _Columns) -> str:
+    """The trial's number as text, however a spreadsheet wrote it."""
+    return _cell(cells, columns.trial).partition(".")[0]
 
 
 def _trial(place: str, text: str) -> int | None:
