@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from studies import command, write_program, write_study
 
 import sumbo
@@ -45,6 +46,22 @@ class Eager:
         return np.array(self._values, dtype=dtype)
 
 
+class Standard:
+    """An array with no more than the standard of arrays asks for: neither item() nor __array__."""
+
+    def __init__(self, value, shape=(), dtype="float64"):
+        self.shape, self.dtype, self._value = shape, dtype, value
+
+    def __getitem__(self, place):
+        assert len(place) == len(self.shape)
+        return Standard(self._value, (), self.dtype)
+
+    def __float__(self):
+        if self.shape:
+            raise TypeError("only arrays without dimensions are numbers")
+        return float(self._value)
+
+
 class Refuses(float):
     def __float__(self):
         raise RuntimeError("not today")
@@ -65,6 +82,9 @@ NUMBERS = [
     pd.DataFrame({"loss": [0.25]}),
     Decimal("0.25"),
     Fraction(1, 4),
+    Standard(0.25),
+    Standard(0.25, shape=(1, 1)),
+    scipy.sparse.csr_array([[0.25]]),
 ]
 NO_NUMBERS = [
     "0.25",
@@ -85,6 +105,9 @@ NO_NUMBERS = [
     pd.Series([0.25, 0.5]),
     pd.NA,
     Refuses(0.25),
+    Standard(True, dtype="bool"),
+    Standard(0.25, shape=(2,)),
+    scipy.sparse.csr_array([[0.25, 0.5]]),
     object(),
 ]
 
