@@ -3,6 +3,7 @@
 import traceback
 from typing import Any, NoReturn
 
+from sumbo._redaction import safe
 from sumbo.errors import ObjectiveError
 from sumbo.executors.results import NO_VALUE, EvaluationResult
 
@@ -35,7 +36,7 @@ class FirstEvaluations:
         text = f"the first {_HOPELESS} evaluations{run} all failed with{alike}: {self._reasons[-1]}"
         if cause is not None:
             place = traceback.extract_tb(cause.__traceback__)[-1]
-            text += f" ({place.filename}, line {place.lineno}, in {place.name}: {place.line})"
+            text += f" ({place.filename}, line {place.lineno}, in {place.name}: {safe(place.line)})"
         text += f". Try the objective by hand at {params}"
         if cause is None and last.detail:
             text += f"\nIts last words were:\n{last.detail}"
