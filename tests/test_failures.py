@@ -8,6 +8,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -231,13 +232,17 @@ def test_a_run_that_found_something_says_nothing():
         assert quiet(lambda x: math.nan if x[0] < 0.5 else x[0], budget=15).value is not None
 
 
-def test_a_callback_that_is_none_is_refused_before_an_evaluation_is_spent():
+@pytest.mark.parametrize("callback", [[print], lambda: None, lambda trial: None, lambda a, b, c: None])
+def test_a_callback_that_is_none_is_refused_before_an_evaluation_is_spent(callback):
     calls = []
-    with pytest.raises(
-        SettingError, match=r"callback must be a function of the optimizer and a trial, or None; got \["
-    ):
-        quiet(calls.append, callback=[print])
+    with pytest.raises(SettingError, match="callback must be a function of the optimizer and a trial, or None; got "):
+        quiet(calls.append, callback=callback)
     assert calls == []
+
+
+@pytest.mark.parametrize("callback", [print, lambda *both: None, lambda opt, trial, more=0: None, Mock()])
+def test_callbacks_of_all_kinds(callback):
+    assert len(quiet(lambda x: x[0], budget=2, callback=callback).trials) == 2
 
 
 # --- the same by sumbo run ------------------------------------------------------------------------------------------
