@@ -58,6 +58,39 @@ def test_a_worker_outlives_its_streams(what, capfd):
     assert printed.count("seen\n") == (4 if "closed" in what else 1)  # None is a way to be silent: it is left
 
 
+GONE = {
+    "closed by the objective": ("", "sys.stderr.close()"),
+    "its descriptor closed": ("", "os.closerange(2, 3)"),
+    "no stream": ("", "sys.stderr = object()"),
+    "none from the beginning": ("sys.stderr = None", ""),
+    "closed from the beginning": ("sys.stderr.close()", ""),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+@pytest.mark.parametrize("options", ["", ", workers=2"])
+def test_a_run_outlives_what_shows_its_progress(what, options):
+    before, during = GONE[what]
+    code = f"""
+import os, sys, sumbo
+def callback(opt, trial):
+    {during or "pass"}
+{before}
+run = sumbo.minimize(lambda x: x[0], [(0, 1)], 4, method="random", callback=callback{options})
+print(len(run.trials), run.interrupted)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "4 False\n", done.stderr  # nor is the progress shown there instead
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_run_outlives_a_log_on_a_full_disk():
+    code = 'import sumbo; print(len(sumbo.minimize(lambda x: x[0], [(0, 1)], 4, method="random").trials))'
+    with open("/dev/full", "w") as log:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=log, text=True, timeout=300)
+    assert done.stdout == "4\n"
+
+
 # --- ends ---------------------------------------------------------------------------------------------------
 
 

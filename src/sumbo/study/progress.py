@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -18,6 +20,8 @@ class Finished(Protocol):
 class Progress:
     """Shows the best value, the trial and the time left, on standard error.
 
+    Where that is gone, closed or full, nothing is shown any more: what was found is worth more than words about it.
+
     `done` and `failed` count trials from before, where a search goes on.
     """
 
@@ -32,6 +36,12 @@ class Progress:
         self._task: Any = None
 
     def __enter__(self) -> "Progress":
+        with self._as_far_as_possible():
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
+        self._enabled = self._enabled and sys.stderr is not None
         if self._enabled and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -48,22 +58,28 @@ class Progress:
             failed = f"{self._failed} failed" if self._failed else ""
             self._task = self._bar.add_task("", total=self._budget, completed=self._done, best="-", failed=failed)
             self._bar.start()
-        return self
+
+    @contextmanager
+    def _as_far_as_possible(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # anyone may have put anything in the place of standard error
+            self._enabled = False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with self._as_far_as_possible():
+                self._bar.stop()
 
     def say(self, text: str) -> None:
         """A line that stays, above the bar if there is one."""
-        if not self._enabled:
-            return
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
+        with self._as_far_as_possible():
+            if self._enabled and self._bar is not None:
+                self._bar.console.print(text, markup=False, highlight=False)
+            elif self._enabled and sys.stderr is not None:
+                print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
     def update(self, best: Finished | None, trial: Finished) -> None:
         """One more trial is finished."""
@@ -74,7 +90,8 @@ class Progress:
         value = "-" if best is None or best.value is None else f"{best.value:.6g}"
         failed = f"{self._failed} failed" if self._failed else ""
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, best=value, failed=failed)
+            with self._as_far_as_possible():
+                self._bar.update(self._task, completed=self._done, best=value, failed=failed)
         elif self._done in (1, self._budget) or self._done * 10 // self._budget > (self._done - 1) * 10 // self._budget:
             seconds = (time.monotonic() - self._started) / (self._done - self._before)
             left = max(seconds * (self._budget - self._done), 0.0)
