@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,65 @@ def test_a_worker_outlives_its_streams(what, capfd):
     assert result.trials[0].value not in (None, os.getpid())
     printed = getattr(capfd.readouterr(), {"stdout": "out", "stderr": "err"}[stream])
     assert printed.count("seen\n") == (4 if "closed" in what else 1)  # None is a way to be silent: it is left
+
+
+GONE = {
+    "closed by the objective": ("", "sys.stderr.close()"),
+    "its descriptor closed": ("", "os.closerange(2, 3)"),
+    "no stream": ("", "sys.stderr = object()"),
+    "none from the beginning": ("sys.stderr = None", ""),
+    "closed from the beginning": ("sys.stderr.close()", ""),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+@pytest.mark.parametrize("options", ["", ", workers=2"])
+def test_a_run_outlives_what_shows_its_progress(what, options):
+    before, during = GONE[what]
+    code = f"""
+import os, sys, sumbo
+def callback(opt, trial):
+    {during or "pass"}
+{before}
+run = sumbo.minimize(lambda x: x[0], [(0, 1)], 4, method="random", callback=callback{options})
+print(len(run.trials), run.interrupted)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "4 False\n", done.stderr  # nor is the progress shown there instead
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_run_outlives_a_log_on_a_full_disk():
+    code = 'import sumbo; print(len(sumbo.minimize(lambda x: x[0], [(0, 1)], 4, method="random").trials))'
+    with open("/dev/full", "w") as log:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=log, text=True, timeout=300)
+    assert done.stdout == "4\n"
+
+
+# --- ends ---------------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_run_may_come_while_a_worker_ends_by_itself(monkeypatch):
+    """Two threads then close one pipe at once, of which Python says ValueError: rare, and the whole run was lost."""
+
+    class Closing:
+        def __init__(self, stream):
+            self._stream = stream
+
+        def __getattr__(self, name):
+            return getattr(self._stream, name)
+
+        def close(self):
+            self._stream.close()
+            raise ValueError("PyMemoryView_FromBuffer(): info->buf must not be NULL")
+
+    class Process(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.stdin = Closing(self.stdin)
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    assert [t.state for t in quiet(lambda x: float(x[0]), workers=2).trials] == ["done"] * 4
 
 
 # --- no words -----------------------------------------------------------------------------------------------

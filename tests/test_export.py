@@ -51,6 +51,22 @@ def test_unknown_endings_are_refused(name, study, tmp_path):
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.parametrize("typed", ["1.25", "1.2.5", "failed: it broke"])
+def test_results_that_were_typed_and_not_told_are_not_written_over(typed, study, tmp_path):
+    table = tmp_path / "table.csv"
+    answer("ask", study, "--open", "--csv", table)
+    table.write_text(table.read_text().rstrip("\n") + f"{typed}\n")
+    before = table.read_bytes()
+    error = answer("export", study, "--out", table, code=1)["error"]
+    assert "results were typed into it that have not been told" in error
+    assert table.read_bytes() == before
+
+
+def test_an_export_may_take_the_place_of_another(study, tmp_path):
+    for _ in range(2):
+        assert answer("export", study, "--out", tmp_path / "all.csv")["trials"] == 3
+
+
 def test_a_workbook_has_types_and_no_formulas(study, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     answer("export", study, "--out", tmp_path / "all.xlsx")

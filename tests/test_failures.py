@@ -8,10 +8,12 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from studies import command, write_program, write_study
 
 import sumbo
@@ -45,6 +47,22 @@ class Eager:
         return np.array(self._values, dtype=dtype)
 
 
+class Standard:
+    """An array with no more than the standard of arrays asks for: neither item() nor __array__."""
+
+    def __init__(self, value, shape=(), dtype="float64"):
+        self.shape, self.dtype, self._value = shape, dtype, value
+
+    def __getitem__(self, place):
+        assert len(place) == len(self.shape)
+        return Standard(self._value, (), self.dtype)
+
+    def __float__(self):
+        if self.shape:
+            raise TypeError("only arrays without dimensions are numbers")
+        return float(self._value)
+
+
 class Refuses(float):
     def __float__(self):
         raise RuntimeError("not today")
@@ -65,6 +83,9 @@ NUMBERS = [
     pd.DataFrame({"loss": [0.25]}),
     Decimal("0.25"),
     Fraction(1, 4),
+    Standard(0.25),
+    Standard(0.25, shape=(1, 1)),
+    scipy.sparse.csr_array([[0.25]]),
 ]
 NO_NUMBERS = [
     "0.25",
@@ -85,6 +106,9 @@ NO_NUMBERS = [
     pd.Series([0.25, 0.5]),
     pd.NA,
     Refuses(0.25),
+    Standard(True, dtype="bool"),
+    Standard(0.25, shape=(2,)),
+    scipy.sparse.csr_array([[0.25, 0.5]]),
     object(),
 ]
 
@@ -181,6 +205,20 @@ def test_different_failures_are_a_hard_problem(kinds):
     assert result.value is None
 
 
+def test_what_worked_before_and_fails_alike_now_is_given_up():
+    opt = quiet(lambda x: x[0], budget=5).optimizer
+    with pytest.raises(ObjectiveError, match="the first 10 evaluations of this run all failed with errors like: "):
+        opt.run(bad_mesh, 30, progress=False)
+    assert len(opt.trials) == 15
+
+
+def test_a_hard_problem_may_go_on_with_failures():
+    opt = sumbo.Optimizer(BOX, method="random", seed=0)
+    for k in range(12):
+        opt.tell(opt.ask(), 1.0 if k == 0 else math.nan)
+    assert len(opt.run(bad_mesh, 15, progress=False).trials) == 27
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, np.ma.masked])
 def test_no_value_anywhere_is_a_hard_problem_of_which_one_is_told(value):
     with pytest.warns(RuntimeWarning, match="none of 15 evaluations succeeded; the last failed: value was ") as told:
@@ -194,13 +232,17 @@ def test_a_run_that_found_something_says_nothing():
         assert quiet(lambda x: math.nan if x[0] < 0.5 else x[0], budget=15).value is not None
 
 
-def test_a_callback_that_is_none_is_refused_before_an_evaluation_is_spent():
+@pytest.mark.parametrize("callback", [[print], lambda: None, lambda trial: None, lambda a, b, c: None])
+def test_a_callback_that_is_none_is_refused_before_an_evaluation_is_spent(callback):
     calls = []
-    with pytest.raises(
-        SettingError, match=r"callback must be a function of the optimizer and a trial, or None; got \["
-    ):
-        quiet(calls.append, callback=[print])
+    with pytest.raises(SettingError, match="callback must be a function of the optimizer and a trial, or None; got "):
+        quiet(calls.append, callback=callback)
     assert calls == []
+
+
+@pytest.mark.parametrize("callback", [print, lambda *both: None, lambda opt, trial, more=0: None, Mock()])
+def test_callbacks_of_all_kinds(callback):
+    assert len(quiet(lambda x: x[0], budget=2, callback=callback).trials) == 2
 
 
 # --- the same by sumbo run ------------------------------------------------------------------------------------------
@@ -230,6 +272,13 @@ def test_sumbo_run_gives_up_a_function_that_always_fails(name, tmp_path):
     if name == "mesh":
         assert "objectives.py" in answer["error"]
         assert """def mesh(params): raise ValueError(f"bad mesh at {params['a']}")""" in answer["error"]
+
+
+def test_sumbo_run_gives_up_what_was_broken_since(tmp_path):
+    (tmp_path / "objectives.py").write_text(OBJECTIVES)
+    ran(tmp_path, 'objective = "objectives:array"\nbudget = 4', 0)
+    answer, _ = ran(tmp_path, 'objective = "objectives:mesh"\nbudget = 40', 3)
+    assert "the first 10 evaluations of this run all failed with errors like: " in answer["error"]
 
 
 def test_sumbo_run_gives_up_a_program_that_never_prints_a_number(tmp_path):

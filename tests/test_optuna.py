@@ -335,6 +335,34 @@ def test_failures_keep_the_search_away():
     assert study.best_value < -2.6
 
 
+@pytest.mark.parametrize("error", [ValueError, optuna.TrialPruned])
+def test_trials_that_fail_before_they_ask_for_everything_keep_the_search_away_too(error):
+    def f(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x < 0.2:
+            raise error
+        return x + trial.suggest_float("y", 0, 1)
+
+    study = study_of(SumboSampler(seed=0))
+    study.optimize(f, n_trials=40, catch=ValueError)
+    ended = [trial.state == TrialState.COMPLETE for trial in study.trials]
+    assert sum(ended) > 20  # before: 7, all others failed close to x = 0
+
+
+def test_a_study_with_trials_that_failed_early_goes_on_as_it_would_have():
+    def f(trial):
+        if trial.suggest_float("x", 0, 1) < 0.3:
+            raise ValueError
+        return trial.params["x"] + trial.suggest_int("n", 1, 30) + len(trial.suggest_categorical("c", ["a", "bb"]))
+
+    whole, parts = study_of(SumboSampler(seed=1)), study_of(SumboSampler(seed=1))
+    whole.optimize(f, n_trials=24, catch=ValueError)
+    for _ in range(2):
+        parts.sampler = SumboSampler(seed=1)
+        parts.optimize(f, n_trials=12, catch=ValueError)
+    assert [trial.params for trial in parts.trials] == [trial.params for trial in whole.trials]
+
+
 def test_pruned_trials_count_as_no_better_than_the_median():
     study = study_of()
     for i, value in enumerate([1.0, 2.0, 3.0]):

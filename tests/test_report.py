@@ -106,6 +106,17 @@ def test_pages_fetch_nothing(pages, name):
     assert all(f"'nonce-{a['nonce']}'" in policy for a in scripts)
 
 
+@pytest.mark.parametrize("name", ["study.toml", "study.db", "table.csv"])
+def test_a_page_takes_the_place_of_nothing_but_a_page(name, tmp_path):
+    """A slip of `--out` would lose all that was told."""
+    study = write_study(tmp_path)
+    call("ask", study, "--csv", tmp_path / "table.csv")
+    before = (tmp_path / name).read_bytes()
+    error = call("report", study, "--out", tmp_path / name, code=1)["error"]
+    assert "there is such a file already, and it is no HTML page" in error
+    assert (tmp_path / name).read_bytes() == before
+
+
 def test_nonces_are_never_used_twice():
     texts = [page([view_of_case("empty")]) for _ in range(2)]
     nonces = [re.search("nonce-([^']+)'", text).group(1) for text in texts]

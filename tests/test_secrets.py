@@ -175,6 +175,28 @@ def test_what_programs_say_is_recorded_without_passwords(tmp_path):
     assert "http://me:***@localhost/x" in text
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "host=localhost password = '{}' user=me",
+        'host=localhost password = "a {}" user=me',
+        "password=a;{}",
+        "connect(host='localhost', password='a&{}')",
+        "{{'user': 'me', 'password': 'it is {}'}}",
+        '{{"user": "me", "password":"{}"}}',
+        "passwd: {}",
+    ],
+)
+def test_a_password_that_is_called_one_is_hidden_however_it_is_written(words):
+    def f(x):
+        raise ConnectionError(words.format(SECRET))
+
+    with pytest.raises(sumbo.SumboError) as caught:
+        sumbo.minimize(f, [(0.0, 1.0)], 20, method="random", progress=False, timeout=60)
+    assert "ConnectionError: " in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
 def test_reasons_on_record_are_shown_without_passwords(tmp_path):
     # Of an older sumbo, or by hand.
     path = write_study(tmp_path)

@@ -454,7 +454,8 @@ def test_choices_of_another_type_are_refused() -> None:
         ([1j] * 5, r"got \[1j, "),
         ([True] * 5, r"got \[True, "),
         (None, r"got None"),
-        ([0.5, math.nan, 0.5, 0.5, math.inf], r"got NaN or infinity in \['layers', 'angle'\]; correct it"),
+        ([0.5, math.nan, 0.5, 0.5, math.inf], r"got NaN, infinity or a mask in \['layers', 'angle'\]; correct it"),
+        (np.ma.array([0.5] * 5, mask=[0, 0, 1, 0, 0]), r"got NaN, infinity or a mask in \['\w+'\]; correct it"),
     ],
 )
 def test_points_that_are_no_points(method: str, bad: Any, message: str) -> None:

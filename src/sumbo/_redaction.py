@@ -23,7 +23,11 @@ _BEGIN = re.compile(r"(?<![\w+.-])[\w+.-]{2,}:/+")
 _WORD = re.compile(r"\S*[^\s'\"`)\]}>,;:.]")
 _QUOTED = re.compile(r"'([^\\']|\\.){,500}'|\"([^\\\"]|\\.){,500}\"", re.DOTALL)  # long texts would take long
 _LINE = re.compile(".*")
-_NAMED = re.compile(r"((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;,]+)", re.IGNORECASE)
+_NAMED = re.compile(
+    r"((?:password|passwd|pwd|secret|token)\s*=\s*|(?:password|passwd|pwd)\\?['\"]?\s*:\s*)"
+    r"((?P<mark>\\?['\"]).*?(?:(?P=mark)|\Z)|\S+)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def shown(url: str) -> str:

@@ -185,6 +185,7 @@ def export(options: argparse.Namespace) -> int:
     contents = None if target is None else as_optuna if options.optuna else format_of(target)
     with _opened(study) as store:
         records = [record(study, trial) for trial in store.records]
+    _check_told(study, target, records)
     if target is None or contents is None:
         return _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
     _write(target, contents(study, records))
@@ -340,6 +341,23 @@ def _check_target(path: Path | None) -> None:
             tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
         except OSError as error:
             raise SettingError(f"{path}: cannot be written: {error.strerror or error}; choose another path") from None
+
+
+def _check_told(study: "StudyFile", path: Path | None, records: list[dict[str, Any]]) -> None:
+    """Before a table is written over: was everything told that was typed into it?"""
+    from sumbo.study.files import sheets
+
+    if path is None or not _is_filled(path):
+        return
+    try:
+        filled = sheets.filled_trials(study, path)
+    except SheetError:  # no table of this study
+        return
+    if any(record["state"] == "open" and str(record["trial"]) in filled for record in records):
+        raise SettingError(
+            f"{path}: results were typed into it that have not been told; tell them first (sumbo tell {study.path} "
+            f"{path}), or give another name"
+        )
 
 
 def _is_filled(path: Path) -> bool:

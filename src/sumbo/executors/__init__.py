@@ -119,6 +119,9 @@ def _element(value: Any) -> Any:
         return value.item()
     with contextlib.suppress(Exception):  # tables and tensors without item()
         return value.__array__().item()
+    with contextlib.suppress(Exception):  # sparse ones, and those that know no more than the standard of arrays
+        if all(n == 1 for n in value.shape) and "bool" not in str(value.dtype):
+            return float(value[(0,) * len(value.shape)] if value.shape else value)
     return value
 
 

@@ -302,7 +302,7 @@ def _say_farewell(process: "subprocess.Popen[bytes] | None") -> None:
     if process is not None and process.stdin is not None:
         with contextlib.suppress(OSError, ValueError):
             worker.send(process.stdin, worker.FAREWELL)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # its thread may be writing or closing it at this moment
             process.stdin.close()
 
 

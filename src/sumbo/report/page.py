@@ -51,12 +51,13 @@ def write(
         watching: the page looks again by itself.
 
     Raises:
-        SettingError: there is no such folder, or the file cannot be written.
+        SettingError: there is no such folder, the file cannot be written, or it is there and no page.
         MissingPackageError: plotly is not installed.
     """
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise SettingError(f"{target}: expected a file in a folder that exists; make the folder, or correct the path")
+    _check_replaceable(target)
     figures()
     given = studies if isinstance(studies, Sequence) else [studies]
     text = page([analysis_of(study) for study in given], title=title, watching=watching)
@@ -67,6 +68,19 @@ def write(
             f"{target}: cannot be written: {error.strerror or error}; choose another path, or make room"
         ) from None
     return target
+
+
+def _check_replaceable(target: Path) -> None:
+    """A page may take another's place, not that of a study, its database or a table: a slip would lose all of it."""
+    if not target.is_file():
+        return
+    try:
+        with target.open("rb") as file:
+            begin = file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except OSError:
+        return  # whether it can be written is seen later
+    if begin and not begin.startswith(b"<"):
+        raise SettingError(f"{target}: there is such a file already, and it is no HTML page; choose another name")
 
 
 def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: bool = False) -> str:

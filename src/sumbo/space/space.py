@@ -229,10 +229,10 @@ class Space:
         if array.dtype.kind not in "fiu" or array.ndim not in ndims or array.shape[-1] != self.dim:
             got = f"shape {array.shape}" if array.dtype.kind in "fiu" else show(values)
             raise SpaceError(f"point: expected an array of numbers of shape {shapes}, got {got}")
-        bad = np.unique(np.argwhere(~np.isfinite(array))[:, -1])
+        bad = np.unique(np.argwhere(~np.isfinite(array) | np.ma.getmaskarray(values))[:, -1])  # type: ignore[arg-type]
         if bad.size:
             where = listed([self.names[i] for i in bad])
-            raise SpaceError(f"point: expected finite numbers, got NaN or infinity in {where}; correct it")
+            raise SpaceError(f"point: expected finite numbers, got NaN, infinity or a mask in {where}; correct it")
         return array.astype(np.float64)
 
 

@@ -1,5 +1,6 @@
 """minimize and maximize: a new optimizer, run until its budget is spent."""
 
+import inspect
 import os
 import sys
 import warnings
@@ -164,7 +165,7 @@ def run(
         raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
-    if callback is not None and not callable(callback):
+    if callback is not None and not _takes_two(callback):
         raise SettingError(f"callback must be a function of the optimizer and a trial, or None; got {callback!r}")
     limit = opt._ledger.counted + budget
     opt.budget = limit
@@ -197,6 +198,19 @@ def run(
         _warn(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
     value, params, x = (None, None, None) if best is None else (best.value, best.params, best.x)
     return Result(value, params, x, trials, opt, stopped, _name(f))
+
+
+def _takes_two(callback: Any) -> bool:
+    """Can it be called with two arguments, as far as one can tell without calling it?"""
+    if not callable(callback):
+        return False
+    try:
+        inspect.signature(callback).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # some that are written in C do not say
+        pass
+    return True
 
 
 def _warn(text: str) -> None:

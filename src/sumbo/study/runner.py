@@ -9,13 +9,15 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 from sumbo import _interrupts
+from sumbo._redaction import safe
 from sumbo.errors import ObjectiveError
 from sumbo.executors import NO_VALUE, EvaluationResult, Evaluator
 from sumbo.methods import Deadline
@@ -47,6 +49,8 @@ class Runner:
         self._ledger = self.opt._ledger
         self._prefetcher = Prefetcher(self.workers)
         self._first: list[tuple[str, str | None]] = []  # kinds and reasons of the first results
+        states = [record.state for record in self._ledger.records]
+        self._worked = states.count("done") > states.count("failed")  # before this run: it may be broken now
         self._running: dict[Future[EvaluationResult], Record] = {}
         self._tries: dict[int, int] = {}
         self._ended: SimpleQueue[Future[EvaluationResult]] = SimpleQueue()
@@ -118,8 +122,8 @@ class Runner:
         enough = self.ended(record, result)
         if len(self._first) < _HOPELESS:
             self._first.append((result.kind, result.reason))
-            if len(self._first) == _HOPELESS and self.opt._best is None:
-                check_first(self._first, record.params, result)
+            if len(self._first) == _HOPELESS and (self._worked or self.opt._best is None):
+                check_first(self._first, record.params, result, " of this run" if self._worked else "")
         return enough
 
     def _tell(self, future: "Future[EvaluationResult]", result: EvaluationResult) -> None:
@@ -144,7 +148,9 @@ class Runner:
             self.say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
 
 
-def check_first(results: list[tuple[str, str | None]], params: dict[str, Any], last: EvaluationResult) -> None:
+def check_first(
+    results: list[tuple[str, str | None]], params: dict[str, Any], last: EvaluationResult, of: str = ""
+) -> None:
     """Raise an ObjectiveError for a bug of the objective, which fails alike everywhere.
 
     A hard problem has different errors, or NaN. Results are given by kind and reason; `last` came with these params.
@@ -155,10 +161,10 @@ def check_first(results: list[tuple[str, str | None]], params: dict[str, Any], l
         return
     cause = last.error
     alike = "" if len(reasons) == 1 else " errors like"
-    text = f"the first {len(results)} evaluations all failed with{alike}: {last.reason}"
+    text = f"the first {len(results)} evaluations{of} all failed with{alike}: {last.reason}"
     if cause is not None:
         place = traceback.extract_tb(cause.__traceback__)[-1]
-        text += f" ({place.filename}, line {place.lineno}, in {place.name}: {place.line})"
+        text += f" ({place.filename}, line {place.lineno}, in {place.name}: {safe(place.line)})"
     text += f". Try the objective by hand at {params}"
     if cause is None and last.detail:
         text += f"\nIts last words were:\n{last.detail}"
@@ -202,44 +208,60 @@ class Prefetcher:
 class Progress:
     """The best value, the trial and the time left on standard error: a bar on a terminal, a few lines in a log.
 
+    Where that is gone, closed or full, nothing is shown any more: what was found is worth more than words about it.
     `done` and `failed` count trials from before, where a search goes on.
     """
 
     def __init__(self, budget: int, *, enabled: bool, done: int = 0, failed: int = 0) -> None:
         self.budget = budget
-        self.on_terminal = enabled and sys.stderr.isatty()
-        self._enabled = enabled
+        self._enabled = enabled and sys.stderr is not None
+        self.on_terminal = False
+        with self._as_far_as_possible():
+            self.on_terminal = self._enabled and sys.stderr.isatty()
         self._before, self._done, self._failed = done, done, failed
         self._started = time.monotonic()
         self._bar: Any = None
 
     def __enter__(self) -> "Progress":
-        if self.on_terminal:
-            from rich import progress
-            from rich.console import Console
-
-            self._bar = progress.Progress(
-                "best {task.fields[best]}",
-                progress.BarColumn(),
-                progress.MofNCompleteColumn(),
-                progress.TimeRemainingColumn(),
-                "{task.fields[failed]}",
-                console=Console(stderr=True),
-            )
-            self._bar.add_task("", total=self.budget, completed=self._done, best="-", failed=self._failures)
-            self._bar.start()
+        with self._as_far_as_possible():
+            if self.on_terminal:
+                self._begin()
         return self
 
+    def _begin(self) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        self._bar = progress.Progress(
+            "best {task.fields[best]}",
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            "{task.fields[failed]}",
+            console=Console(stderr=True),
+        )
+        self._bar.add_task("", total=self.budget, completed=self._done, best="-", failed=self._failures)
+        self._bar.start()
+
+    @contextmanager
+    def _as_far_as_possible(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # anyone may have put anything in the place of standard error
+            self._enabled = False
+
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with self._as_far_as_possible():
+            if self._bar is not None:
+                self._bar.stop()
 
     def say(self, text: str) -> None:
         """A line that stays, above the bar if there is one."""
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        elif self._enabled:
-            print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
+        with self._as_far_as_possible():
+            if self._enabled and self._bar is not None:
+                self._bar.console.print(text, markup=False, highlight=False)
+            elif self._enabled and sys.stderr is not None:
+                print(f"sumbo: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
     def update(self, best: Record | None, *, failed: bool) -> None:
         """One more trial is finished."""
@@ -249,7 +271,8 @@ class Progress:
         self._failed += failed
         value, done, budget = "-" if best is None else f"{best.value:.6g}", self._done, self.budget
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, best=value, failed=self._failures)
+            with self._as_far_as_possible():
+                self._bar.update(self._bar.task_ids[0], completed=done, best=value, failed=self._failures)
         elif done in (1, budget) or done * 10 // budget > (done - 1) * 10 // budget:
             seconds = (time.monotonic() - self._started) / (done - self._before)
             left = max(seconds * (budget - done), 0.0)

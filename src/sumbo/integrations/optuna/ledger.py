@@ -86,6 +86,15 @@ class Translation:
         units = iter(self.space.encode(np.array(known)) if known else ())
         return [None if x is None else next(units) for x in arrays]
 
+    def filled(self, params: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The parameters of a trial that ended before it asked for all of them, the others at random.
+
+        What came of it does not depend on those, so any values are right; these are the same at every look.
+        """
+        if params.keys().isdisjoint(self.distributions):
+            return dict(params)  # it says nothing of any place in the space
+        return self.params(np.random.default_rng(number).random(self.space.dim)) | dict(params)
+
     def params(self, unit: Array) -> dict[str, Any]:
         """The point as Optuna's parameters."""
         numbers = self.space.from_unit(unit)
@@ -258,6 +267,8 @@ class StudyLedger(Ledger):
 
     def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
         record = record_of(i, trial)
+        if unit is None and record.state == "failed":
+            (unit,) = self.translation.units([self.translation.filled(trial.params, trial.number)])
         unit = self._suggested.get(trial.number) if self._lacks(trial) else unit
         if unit is None:
             return record

@@ -64,7 +64,7 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
     """A table that is there, with rows for those trials that it does not have; all else stays as it was typed."""
     table = _Table(study, path)
     table.check_whole()
-    there = {_cell(cells, table.trial).partition(".")[0] for _, cells in table.lines}
+    there = {table.trial_in(cells) for _, cells in table.lines}
     comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines for i in table.floats)
     out = io.StringIO()
     end = "\r\n" if "\r\n" in table.text else "\n"
@@ -80,6 +80,12 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
     except UnicodeEncodeError as error:
         letter = error.object[error.start]
         raise SheetError(f"{path}: its encoding has no {letter!r}; save it as CSV in UTF-8, then append") from None
+
+
+def filled_trials(study: StudyFile, path: str | Path) -> set[str]:
+    """The trials of a table of the study's for which something is in the column of results, sense or not."""
+    table = _Table(study, path)
+    return {table.trial_in(cells) for _, cells in table.lines if _cell(cells, table.value)}
 
 
 def read_sheet(study: StudyFile, path: str | Path, *, own: bool = False) -> Sheet:
@@ -182,6 +188,10 @@ class _Table:
     def floats(self) -> list[int | None]:
         """The columns where a decimal comma may be."""
         return [self.value, *(i for n, i in self.params.items() if self._space[n].kind == "float")]
+
+    def trial_in(self, cells: list[str]) -> str:
+        """The trial's number as text, however a spreadsheet wrote it."""
+        return _cell(cells, self.trial).partition(".")[0]
 
     def check_whole(self) -> None:
         """Raise a SheetError unless rows with a trial, all parameters and a value can be added."""
