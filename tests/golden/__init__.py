@@ -50,11 +50,12 @@ SPACES = {
 def made_with() -> dict[str, str]:
     """What the bits depend on, beside sumbo."""
     import numba
+    from llvmlite.binding import get_host_cpu_name
 
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     blas = sorted({f"{pool['internal_api']} {pool.get('architecture', '')}" for pool in pools})
     versions = {module.__name__: module.__version__ for module in (np, scipy, numba)}
-    return {"machine": platform.machine(), "blas": ", ".join(blas), **versions}
+    return {"machine": platform.machine(), "cpu": get_host_cpu_name(), "blas": ", ".join(blas), **versions}
 
 
 def objective(space: Space, params: dict[str, Any]) -> float | None:
