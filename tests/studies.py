@@ -1,5 +1,7 @@
-"""Study files for tests, and `sumbo` as a process of its own."""
+"""Study files for tests, and `sumbo` in this process or as one of its own."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -7,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+
+from sumbo.cli import main
 
 SPACE = """
 [space.a]
@@ -60,11 +64,13 @@ def start(*arguments, cwd=None):
 
 
 def call(*arguments, code=0, cwd=None):
-    """Run `sumbo ... --json` to its end; its answer. An unexpected exit code or a traceback is an error."""
-    done = subprocess.run(command(*arguments, "--json"), capture_output=True, text=True, timeout=300, cwd=cwd)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr, done.stderr
-    return json.loads(done.stdout)
+    """Run `sumbo ... --json` to its end, here; its answer. An unexpected exit code or a traceback is an error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd or "."), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = main([*map(str, arguments), "--json"])
+    assert found == code, (found, out.getvalue(), err.getvalue())
+    assert "Traceback" not in err.getvalue(), err.getvalue()
+    return json.loads(out.getvalue())
 
 
 def until(condition, seconds=180.0):
