@@ -63,14 +63,20 @@ def start(*arguments, cwd=None):
     )
 
 
-def call(*arguments, code=0, cwd=None):
-    """Run `sumbo ... --json` to its end, here; its answer. An unexpected exit code or a traceback is an error."""
+def says(*arguments, code=0, cwd=None):
+    """Run `sumbo ... --json` to its end, here; its answer, and what went to standard error."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(cwd or "."), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         found = main([*map(str, arguments), "--json"])
     assert found == code, (found, out.getvalue(), err.getvalue())
-    assert "Traceback" not in err.getvalue(), err.getvalue()
-    return json.loads(out.getvalue())
+    return json.loads(out.getvalue()), err.getvalue()
+
+
+def call(*arguments, code=0, cwd=None):
+    """The answer alone; a traceback is an error."""
+    answer, err = says(*arguments, code=code, cwd=cwd)
+    assert "Traceback" not in err, err
+    return answer
 
 
 def until(condition, seconds=180.0):

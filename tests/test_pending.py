@@ -78,7 +78,7 @@ def one_by_one(opt):
 
 @pytest.mark.parametrize("name", ["auto", "gp-ucb", "gp-ei", "thompson", "joint-ucb", "add-gp-ucb"])
 def test_a_batch_is_as_spread_out_as_points_that_know_of_each_other(name):
-    """Without pending points in the model the batch of an acquisition that is maximised exactly is eight times one point.
+    """Without pending points in the model the batch of an acquisition maximised exactly is eight times one point.
 
     One search alone may be about to close in on an optimum, or not: the middle one of five is told by.
     """
