@@ -25,10 +25,10 @@ QUICK := acquisition compiled decomposition evidence feasibility fit gp kernels 
 	study_sheets tables threads
 
 quick: $(STAMP)           ## tests for while you work, under a minute on two cores
-	$(BIN)/python -m pytest -n 2 $(QUICK:%=tests/test_%.py) tests/test_golden.py::test_suggestions_are_those_on_record
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(QUICK:%=tests/test_%.py) tests/test_golden.py::test_suggestions_are_those_on_record
 
-test: $(STAMP)            ## all tests, some ten minutes
-	$(BIN)/python -m pytest -n 2
+test: $(STAMP)            ## all tests, some five minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP)           ## lint, format, types, import directions
 	$(BIN)/ruff check .
@@ -62,7 +62,7 @@ fuzz: $(STAMP)            ## hard spaces, histories and values: over 20,000 of t
 
 coverage: $(STAMP)        ## which lines, branches and errors of src/ the tests reach, processes they start included
 	rm -f .coverage .coverage.*
-	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 	$(BIN)/coverage combine --quiet
 	$(BIN)/python tests/errors.py
 	$(BIN)/coverage report --skip-covered --show-missing --fail-under 95

@@ -67,12 +67,12 @@ def all_failed():
 
 
 def many_trials():
-    return evaluated([(0, 1)] * 3, lambda p: None if p["x0"] > 0.9 else p["x0"] + p["x1"] ** 2, 2000, method="random")
+    return evaluated([(0, 1)] * 3, lambda p: None if p["x0"] > 0.9 else p["x0"] + p["x1"] ** 2, 1000, method="random")
 
 
 def many_parameters():
     return evaluated(
-        [(0, 1)] * 200, lambda p: p["x0"] + p["x1"] * p["x2"], 40, method=sumbo.Auto(groups=[("x1", "x2")])
+        [(0, 1)] * 100, lambda p: p["x0"] + p["x1"] * p["x2"], 40, method=sumbo.Auto(groups=[("x1", "x2")])
     )
 
 

@@ -1,5 +1,7 @@
-"""Study files for tests, and `sumbo` as a process of its own."""
+"""Study files for tests, and `sumbo` in this process or as one of its own."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -7,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+
+from sumbo.cli import main
 
 SPACE = """
 [space.a]
@@ -59,12 +63,20 @@ def start(*arguments, cwd=None):
     )
 
 
+def says(*arguments, code=0, cwd=None):
+    """Run `sumbo ... --json` to its end, here; its answer, and what went to standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd or "."), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = main([*map(str, arguments), "--json"])
+    assert found == code, (found, out.getvalue(), err.getvalue())
+    return json.loads(out.getvalue()), err.getvalue()
+
+
 def call(*arguments, code=0, cwd=None):
-    """Run `sumbo ... --json` to its end; its answer. An unexpected exit code or a traceback is an error."""
-    done = subprocess.run(command(*arguments, "--json"), capture_output=True, text=True, timeout=300, cwd=cwd)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr, done.stderr
-    return json.loads(done.stdout)
+    """The answer alone; a traceback is an error."""
+    answer, err = says(*arguments, code=code, cwd=cwd)
+    assert "Traceback" not in err, err
+    return answer
 
 
 def until(condition, seconds=180.0):

@@ -52,16 +52,16 @@ def joint_value(model, acquisition, Z):
 
 
 @pytest.mark.parametrize("space", [BOX, MIXED], ids=["box", "mixed"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_top_of_a_path_is_the_sum_of_its_groups_tops(space, seed):
     model = posterior(space)
     path = model.sample_path(np.random.default_rng(seed), features=512)
     x = maximise_path(path, query_of(space, model, seed), incumbents(model, 10))
-    dense = space.snap(np.random.default_rng(99).random((20_000, 6)))
-    tops = path.parts(dense).max(axis=1)  # of every group by itself, over a fine cloud in its two dimensions
+    dense = path.parts(space.snap(np.random.default_rng(99).random((10_000, 6))))
+    tops = dense.max(axis=1)  # of every group by itself, over a fine cloud in its two dimensions
     rounding = 1e-9
     assert (path.parts(x[None])[:, 0] >= tops - rounding).all()
-    assert path(x[None])[0] >= path(dense).max() - rounding
+    assert path(x[None])[0] >= dense.sum(axis=0).max() - rounding
     assert path(x[None])[0] == pytest.approx(path.parts(x[None]).sum(), rel=1e-12)
     np.testing.assert_array_equal(x, space.snap(x))
 

@@ -82,7 +82,9 @@ def test_noise_seldom_looks_like_an_interaction():
 
 
 def test_what_was_declared_is_kept_to():
-    found = table(mixed_study(Auto(together=[("width", "idle")], apart=[("rate", "kind")])).interactions())
+    found = table(
+        mixed_study(Auto(together=[("width", "idle")], apart=[("rate", "kind")])).interactions(evaluations=2000)
+    )
     assert found[frozenset(("width", "idle"))] == 1.0
     assert found[frozenset(("rate", "kind"))] == 0.0
     assert 0.0 < max(p for pair, p in found.items() if p < 1.0) < 1.0
@@ -142,10 +144,10 @@ def test_groups_go_by_name():
     np.testing.assert_allclose([groups["kind", "rate"], groups["drop",]], parts / parts.sum(), atol=0.03)
 
 
-def test_six_of_fifty_parameters_matter():
-    problem = problems.get("hartmann6-50")
+def test_six_of_twelve_parameters_matter():
+    problem = problems.get("hartmann6-12")
     opt = Optimizer(problem.space, direction=problem.direction, seed=0)
-    for _ in range(160):  # with 110 it depends on the run
+    for _ in range(80):  # with 60 there is a trace of the others in some runs
         trial = opt.ask()
         opt.tell(trial, float(problem(trial.params)))
     relevant = {problem.space.names[i] for i in problem.groups[0]}

@@ -1,6 +1,5 @@
 """What counts as a value, what is said of evaluations that fail, and when a run is given up."""
 
-import json
 import math
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from studies import command, write_program, write_study
+from studies import command, says, write_program, write_study
 
 import sumbo
 from sumbo.errors import ObjectiveError, SettingError, TellError
@@ -258,10 +257,7 @@ SPACE = '[space.a]\ntype = "float"\nlow = 0.0\nhigh = 2.0\n'
 
 
 def ran(folder, text, code):
-    path = write_study(folder, text, space=SPACE)
-    done = subprocess.run(command("run", path, "--json"), capture_output=True, text=True, timeout=300)
-    assert done.returncode == code, done.stderr
-    return json.loads(done.stdout), done.stderr
+    return says("run", write_study(folder, text, space=SPACE), code=code)
 
 
 @pytest.mark.parametrize("name", ["mesh", "pair"])

@@ -36,11 +36,15 @@ METHODS = {
 BATCH = 8
 
 
-def told(method, n=40):
-    """An optimizer of the paper's (40, 5, 8) with n values."""
-    problem = sumbo.problems.get("additive-40-5-8", seed=0)
-    opt = Optimizer(problem.space, method, problem.direction, seed=0, budget=200)
-    for _ in range(n):
+def told(method, name="additive-40-5-8", *, seed=0, n=14):
+    """An optimizer of one of the paper's problems with n values: all at random but for the last four."""
+    problem = sumbo.problems.get(name, seed=seed)
+    opt = Optimizer(problem.space, method, problem.direction, seed=seed, budget=200)
+    rng = np.random.default_rng(seed)
+    for _ in range(n - 4):
+        params = opt.space.from_unit(rng.random(opt.space.dim))
+        opt.observe(params, problem(params))
+    for _ in range(4):
         trial = opt.ask()
         opt.tell(trial, problem(trial.x))
     return opt
@@ -54,42 +58,50 @@ def distances(trials):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_batch_in_forty_dimensions_has_no_point_twice(name):
-    batch = told(METHODS[name], 14).ask(BATCH)
+    batch = told(METHODS[name]).ask(BATCH)
     assert len({trial.x.tobytes() for trial in batch}) == BATCH
     assert distances(batch).min() > 1e-3
 
 
-TIGHT = pytest.mark.xfail(
-    reason="the paper's bound, group by group, moves less than 0.001 between late points of a batch"
-)
-
-
-@pytest.mark.parametrize(
-    "name", ["auto", "gp-ucb", "gp-ei", "thompson", "joint-ucb", pytest.param("add-gp-ucb", marks=TIGHT)]
-)
-def test_a_batch_is_as_spread_out_as_points_that_know_of_each_other(name):
-    """Against the same search one at a time, each told what the model expects of it, as a batch cannot be.
-
-    Without pending points in the model the batch of an acquisition that is maximised exactly is eight times one point.
-    """
-    opt = told(METHODS[name])
-    state = opt.to_dict()
-    batch = distances(opt.ask(BATCH))
-    alone = Optimizer.from_dict(state)
-    one_by_one = []
+def one_by_one(opt):
+    """As many points, one at a time, each told what the model expects of it, as a batch cannot be."""
+    sign = 1.0 if opt.direction == "maximize" else -1.0
+    trials = []
     for _ in range(BATCH):
-        trial = alone.ask()
-        one_by_one.append(trial)
-        model = alone.model
-        mean = float(model.posterior(alone.space.encode(trial.x)[None])[0][0])
-        values = [t.value for t in alone.trials if t.value is not None]
-        sign = 1.0 if alone.direction == "maximize" else -1.0
-        alone.tell(trial, float(np.mean(values) + sign * np.std(values) * mean))
-    reference = distances(one_by_one)
-    assert np.median(batch) > 0.5 * np.median(reference)
-    # Not the closest pair alone, which hangs on the last digits.
-    assert np.quantile(batch, 0.1) > 0.1 * np.median(reference)
-    assert batch.min() > 1e-3
+        trial = opt.ask()
+        trials.append(trial)
+        mean = float(opt.model.posterior(opt.space.encode(trial.x)[None])[0][0])
+        values = [t.value for t in opt.trials if t.value is not None]
+        opt.tell(trial, float(np.mean(values) + sign * np.std(values) * mean))
+    return trials
+
+
+@pytest.mark.parametrize("name", ["auto", "gp-ucb", "gp-ei", "thompson", "joint-ucb", "add-gp-ucb"])
+def test_a_batch_is_as_spread_out_as_points_that_know_of_each_other(name):
+    """Without pending points in the model the batch of an acquisition maximised exactly is eight times one point.
+
+    One search alone may be about to close in on an optimum, or not: the middle one of five is told by.
+    """
+    spread, closest = [], []
+    for seed in range(5):
+        opt = told(METHODS[name], "additive-10-3-3", seed=seed, n=20)
+        again = Optimizer.from_dict(opt.to_dict())
+        batch, reference = distances(opt.ask(BATCH)), np.median(distances(one_by_one(again)))
+        assert batch.min() > 1e-3
+        spread.append(np.median(batch) / reference)
+        closest.append(np.quantile(batch, 0.1) / reference)  # not the closest pair, which hangs on the last digits
+    assert np.median(spread) > 0.4
+    assert np.median(closest) > 0.1
+
+
+@pytest.mark.xfail(reason="the paper's bound, group by group, moves less than 0.001 between late points of a batch")
+def test_late_points_of_a_batch_by_the_papers_bound_are_apart():
+    problem = sumbo.problems.get("additive-40-5-8", seed=0)
+    opt = Optimizer(problem.space, AddGPUCB(), problem.direction, seed=0, budget=200)
+    for _ in range(40):
+        trial = opt.ask()
+        opt.tell(trial, problem(trial.x))
+    assert distances(opt.ask(BATCH)).min() > 1e-3
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -65,19 +65,27 @@ def test_a_study_in_a_dask_cluster(cluster, tmp_path):
     assert call("replay", path)["exact"]
 
 
-def test_a_cluster_that_goes_away_ends_the_run_with_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s"
-    )  # else it tries to come back for half a minute
+# Dask tries for as long to come back to a scheduler as it was given to reach it.
+IMPATIENT = """
+import sys
+import sumbo.study.files.evaluating
+from sumbo.cli import main
+
+sumbo.study.files.evaluating._REACH = 5.0
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_cluster_that_goes_away_ends_the_run_with_what_to_do(tmp_path):
     log = tmp_path / "log"
     text = (
-        f"import time\ndef f(p):\n    time.sleep(0.3)\n    open({str(log)!r}, 'a').write('x\\n')\n    return p['a']\n"
+        f"import time\ndef f(p):\n    time.sleep(0.1)\n    open({str(log)!r}, 'a').write('x\\n')\n    return p['a']\n"
     )
     (tmp_path / "slow.py").write_text(text)
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     address = cluster.scheduler_address.replace("tcp://", "dask://")
     path = write_study(tmp_path, f'objective = "slow:f"\nbudget = 200\nexecutor = "{address}"')
-    run = subprocess.Popen([sys.executable, "-m", "sumbo", "run", str(path)], stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen([sys.executable, "-c", IMPATIENT, "run", str(path)], stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: len(lines_of(log)) >= 3, 60)
         cluster.close()

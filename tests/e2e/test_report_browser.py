@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from reports import CASES, HOSTILE, LOG_ENDS, log_slices, long, unsure, view_of_case
+from studies import until
 
 import sumbo
 from sumbo.report.page import write
@@ -80,13 +81,17 @@ def opened(browser, reports_folder, views):
     """Opens the report of a case."""
     tabs = []
 
-    def _open(name, *, watching=False, **settings):
+    def _open(name, *, watching=False, every=10, **settings):
         path = reports_folder / f"{name}{'-watched' * watching}.html"
         if not path.exists():
             if name not in views:
                 own = {f.__name__: f for f in (long, unsure, log_slices)}
                 views[name] = sumbo.report.view(own[name]()) if name in own else view_of_case(name)
             write(views[name], path, watching=watching)
+            if watching:
+                text = path.read_text(encoding="utf-8")
+                assert 'data-watch="10"' in text
+                path.write_text(text.replace('data-watch="10"', f'data-watch="{every}"'), encoding="utf-8")
         tabs.append(Tab(browser, path, **settings))
         return tabs[-1]
 
@@ -152,15 +157,15 @@ def test_policy_stops_scripts_and_requests(opened):
     """The last line of defence is awake: what slipped through could neither run nor call home."""
     tab = opened("empty")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(2.0)
         home = f"http://127.0.0.1:{server.getsockname()[1]}/"
         tab.run("at => document.body.insertAdjacentHTML('beforeend', `<img src='${at}' onerror='hacked = 1'>`)", home)
         tab.run("at => { fetch(at).catch(() => 0) }", home)
         tab.run("() => { const s = document.createElement('script'); s.text = 'hacked = 1'; document.body.append(s) }")
+        until(lambda: tab.run("1") and len([m for m in tab.messages if "Content Security Policy" in m]) >= 3)
+        server.settimeout(0.2)
         with pytest.raises(TimeoutError):
             server.accept()
     assert tab.run("window.hacked") is None
-    assert len([m for m in tab.messages if "Content Security Policy" in m]) >= 3
 
 
 # --- what a reader does ----------------------------------------------------------------------------------------
@@ -339,7 +344,7 @@ def test_tables_tell_the_story_without_scripts(browser, opened):
 
 
 def test_a_watched_page_looks_again_and_stays_in_its_place(opened):
-    tab = opened("ordinary", watching=True)
+    tab = opened("ordinary", watching=True, every=1)
     tab.page.locator("summary", has_text="As Python").click()
     tab.run("window.scrollTo({top: 700, behavior: 'instant'})")
     assert tab.page.locator("#pause").is_visible()

@@ -164,10 +164,10 @@ _MODELLED = tuple(name for name in COSTLY if name != "seq-groups")
 _EIGHTHS = st.lists(st.integers(-8000, 8000), min_size=1, max_size=32)
 
 PROPERTIES = {
-    "asks go on, cheap methods": Property(asks_go_on, {"case": cases(CHEAP, 20_000)}, 100, 11_000),
-    "asks go on, models": Property(asks_go_on, {"case": cases(COSTLY, 2000)}, 100, 6000),
+    "asks go on, cheap methods": Property(asks_go_on, {"case": cases(CHEAP, 20_000)}, 60, 11_000),
+    "asks go on, models": Property(asks_go_on, {"case": cases(COSTLY, 2000)}, 50, 6000),
     "units of values": Property(
-        units_of_values_do_not_matter, {"case": cases(_METHODS, 1000), "power": st.integers(-900, 900)}, 40, 2500
+        units_of_values_do_not_matter, {"case": cases(_METHODS, 1000), "power": st.integers(-900, 900)}, 20, 2500
     ),
     "shifts of values": Property(
         shifts_of_values_do_not_matter,
@@ -176,7 +176,7 @@ PROPERTIES = {
             "eighths": _EIGHTHS,
             "power": st.integers(-3, 20),
         },
-        30,
+        20,
         1250,
     ),
     "threads": Property(

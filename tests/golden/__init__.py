@@ -55,7 +55,12 @@ def made_with() -> dict[str, str]:
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     blas = sorted({f"{pool['internal_api']} {pool.get('architecture', '')}" for pool in pools})
     versions = {module.__name__: module.__version__ for module in (np, scipy, numba)}
-    return {"machine": platform.machine(), "cpu": get_host_cpu_name(), "blas": ", ".join(blas), **versions}
+    return {
+        "machine": platform.machine(),
+        "cpu": numba.config.CPU_NAME or get_host_cpu_name(),
+        "blas": ", ".join(blas),
+        **versions,
+    }
 
 
 def objective(space: Space, params: dict[str, Any]) -> float | None:
