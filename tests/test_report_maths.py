@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import sumbo
-from sumbo.insights.analysis import analysis_of
+from sumbo.insights.analysis import analysis_of, leave_one_out
 from sumbo.insights.effects import Effect, background
-from sumbo.insights.predictions import leave_one_out
 from sumbo.space import Space
 
 SPACE = Space({"a": sumbo.Float(0, 1), "b": sumbo.Float(0, 1), "c": sumbo.Categorical(["x", "y", "z"])})

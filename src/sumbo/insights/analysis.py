@@ -10,16 +10,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumbo._redaction import safe
 from sumbo._typing import Array
 from sumbo.errors import NotFittedError, SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.gp.solvers import chosen
-from sumbo.gp.threads import one_thread
+from sumbo.gp.solvers import Exact, chosen
+from sumbo.gp.threads import on_one_thread, one_thread
 from sumbo.insights import tables
 from sumbo.insights.effects import Effect, background
-from sumbo.insights.predictions import LeftOut, leave_one_out
 from sumbo.insights.tables import Importances, Interactions
 from sumbo.methods import Method, SuggestContext, randomness, resolve
 from sumbo.regret import Direction
@@ -34,7 +34,50 @@ _NAMED = 4  # parameters in the name of a study that has no name
 _STEPS = 8  # times at which hyperparameters are learned again
 _STEP_POINTS = 500  # observations at the last of them, at most
 _AT_ONCE = 500  # values from which a model is learned afterwards
+_MOST = 1000  # observations that stand for all where the model is not exact
 _SETTLING = 4  # suggestions after which a study of another optimiser has had its groups looked for
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Predictions of some values from all others, hyperparameters and groups kept (R&W, equation 5.12).
+
+    Attributes:
+        index: which observations of the model.
+        y, mean, std: the value, and its prediction with noise, on the model's scale.
+    """
+
+    index: NDArray[np.int64]
+    y: Array
+    mean: Array
+    std: Array
+
+    @property
+    def errors(self) -> Array:
+        """How many standard deviations each value is off."""
+        return (self.y - self.mean) / self.std
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance of values that is predicted, R^2; 0 where there is none."""
+        return max(1.0 - float(np.mean((self.y - self.mean) ** 2)) / max(float(np.var(self.y)), 1e-300), 0.0)
+
+    def coverage(self, levels: Array) -> Array:
+        """The share of values inside the central interval of each level: the level, if the model is calibrated."""
+        from scipy.special import ndtr
+
+        distance = np.abs(2.0 * ndtr(self.errors) - 1.0)
+        return np.array([np.mean(distance <= level) for level in levels])
+
+
+@on_one_thread
+def leave_one_out(model: AdditiveGP) -> LeftOut:
+    """Predictions of every value from the others; past 2000 observations, of a thousand from each other."""
+    index: NDArray[np.int64] = np.arange(model.n)
+    if not isinstance(model._observed(), Exact):
+        index = chosen(model.y, _MOST).astype(np.int64)
+        model = model.condition(model.X[index], model.y[index])
+    return LeftOut(index, model.y.copy(), *model.leave_one_out())
 
 
 @dataclass(frozen=True)
@@ -58,7 +101,7 @@ class StudyAnalysis:
         method: the name of what chose the points.
         rows: all trials, by number; what people have in their hands counts as running.
         space: the parameters that are modelled; None where there are none.
-        query: the same trials as a method sees them; None where there is nothing to model.
+        context: the same trials as a method sees them; None where there is nothing to model.
         model_by: the method whose model explains them.
         decode: params in the user's words for a point of the unit cube.
         seed: for what is drawn at random here.
@@ -71,7 +114,7 @@ class StudyAnalysis:
     method: str
     rows: tuple[Trial, ...]
     space: Space | None
-    query: SuggestContext | None
+    context: SuggestContext | None
     model_by: Method
     decode: Callable[[Array], Mapping[str, Any]]
     seed: int = 0
@@ -89,7 +132,7 @@ class StudyAnalysis:
             opt.method.name,
             tuple(map(presentable, opt.trials)),
             opt.space,
-            opt._query_now(),
+            opt._context_now(),
             opt.method,
             opt.space.from_unit,
             opt.seed,
@@ -126,9 +169,9 @@ class StudyAnalysis:
     @cached_property
     def unavailable_reason(self) -> str | None:
         """Why nothing can be said about the parameters; None where something can."""
-        if self.space is None or self.query is None:
+        if self.space is None or self.context is None:
             return "The trials have no parameters in common that could be modelled."
-        values = self.query.y[np.isfinite(self.query.y)]
+        values = self.context.y[np.isfinite(self.context.y)]
         if len(values) < _LEAST:
             return f"There are {len(values)} values so far, and at least {_LEAST} are needed before anything is said."
         if np.ptp(values) == 0.0:
@@ -151,20 +194,20 @@ class StudyAnalysis:
         Groups are looked for when points are suggested: where none have been, a few are, and thrown away. To learn
         everything at once from thousands of values would take minutes, so it is done from some of them.
         """
-        assert self.query is not None
-        method, query = (self.model_by if self._has_model else resolve("auto")), replace(self.query, cache=None)
-        if self._has_model and query.state:
-            return method, query
+        assert self.context is not None
+        method, context = (self.model_by if self._has_model else resolve("auto")), replace(self.context, cache=None)
+        if self._has_model and context.state:
+            return method, context
         self.say("learning groups from the trials")
-        query = replace(_thinned(query), state={})
+        context = replace(_thinned(context), state={})
         with one_thread():
             for _ in range(_SETTLING):
-                answer = method.suggest(query)
-                settled = answer.state == query.state
-                query = replace(query, state=answer.state, cache=answer.cache)
+                answer = method.suggest(context)
+                settled = answer.state == context.state
+                context = replace(context, state=answer.state, cache=answer.cache)
                 if settled:
                     break
-        return method, query
+        return method, context
 
     @cached_property
     def model(self) -> AdditiveGP:
@@ -175,10 +218,10 @@ class StudyAnalysis:
         """
         if self.unavailable_reason is not None:
             raise NotFittedError(self.unavailable_reason)
-        method, query = self._explained
+        method, context = self._explained
         self.say("fitting the model")
         with one_thread():
-            model = method.model(query)
+            model = method.model(context)
         assert model is not None  # there are values
         return model
 
@@ -212,14 +255,14 @@ class StudyAnalysis:
 
     def find_interactions(self, evaluations: int | None = None) -> Interactions:
         """The same, with so many evaluations of the evidence, about; by default enough for some seconds."""
-        model, (method, query) = self.model, self._explained
-        known, among = method.group_constraints(query.space), query.space.names
+        model, (method, context) = self.model, self._explained
+        known, among = method.group_constraints(context.space), context.space.names
         if known.groups is None and len(among) > tables.MOST:
             # A parameter with a small total effect can have no large interaction.
             among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
         self.say("which parameters interact (some seconds, up to a minute with many)")
         with one_thread():
-            return tables.interactions(query, model, known, self._rng(0), among=among, evaluations=evaluations)
+            return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
 
     @cached_property
     def importance(self) -> Importances:
@@ -271,8 +314,8 @@ class StudyAnalysis:
         return tuple(found)
 
     def _rng(self, purpose: int) -> np.random.Generator:
-        assert self.query is not None
-        return randomness.trial_rng(self.seed, len(self.query.y), 0, purpose)
+        assert self.context is not None
+        return randomness.trial_rng(self.seed, len(self.context.y), 0, purpose)
 
     # --- parameters --------------------------------------------------------------------------------------------
 
@@ -313,12 +356,12 @@ def presentable(trial: Trial, *urls: str) -> Trial:
     return replace(trial, state=state, reason=None if trial.reason is None else safe(trial.reason, *urls))
 
 
-def _thinned(query: SuggestContext) -> SuggestContext:
-    if len(query.y) <= _AT_ONCE:
-        return query
-    some = chosen(np.where(np.isfinite(query.y), query.y, -np.inf), _AT_ONCE)
-    query = replace(query, pending=query.pending[:0], pending_metadata=[])
-    return replace(query, X=query.X[some], y=query.y[some], candidate_metadata=[None] * len(some))
+def _thinned(context: SuggestContext) -> SuggestContext:
+    if len(context.y) <= _AT_ONCE:
+        return context
+    some = chosen(np.where(np.isfinite(context.y), context.y, -np.inf), _AT_ONCE)
+    context = replace(context, pending=context.pending[:0], pending_metadata=[])
+    return replace(context, X=context.X[some], y=context.y[some], candidate_metadata=[None] * len(some))
 
 
 StudyLike = StudyAnalysis | Optimizer | Result

@@ -126,7 +126,7 @@ class Importances:
 
 
 def interactions(
-    query: SuggestContext,
+    context: SuggestContext,
     model: AdditiveGP,
     known: GroupConstraints,
     rng: np.random.Generator,
@@ -141,7 +141,7 @@ def interactions(
     parameters; to these, the others are noise. By default there are evaluations of the evidence enough for several
     independent chains, because one alone would be sure of whatever it ran into.
     """
-    names = query.space.names
+    names = context.space.names
     kept = [i for i, name in enumerate(names) if name in among]
     new = {i: k for k, i in enumerate(kept)}
 
@@ -151,12 +151,12 @@ def interactions(
 
     start = inside(known.start.groups, 1)
     if known.groups is None and len(kept) > 1 and known.max_group_size > 1:
-        y = OutcomeTransform.of(query.y).s  # not the model's, which may be warped: a warped sum is no sum any more
+        y = OutcomeTransform.of(context.y).s  # not the model's, which may be warped: a warped sum is no sum any more
         some = chosen(y, min(_POINTS, len(y)))
         # A chain goes through the units some twenty times, and evaluates up to all places of each in four of these.
         enough = max(20_000, _CHAINS * 5 * min(len(known.units), len(kept)) ** 2)
         together = structure.posterior(
-            query.X[some][:, kept],
+            context.X[some][:, kept],
             y[some],
             AdditiveGP(Decomposition(start), kernel=model.kernel, categories=model.categories[kept]),
             rng,

@@ -19,8 +19,7 @@ from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
 from sumbo.methods.base import Deadline, Method, SuggestContext, Suggestion, check_count
 from sumbo.methods.direct import Direct
-from sumbo.methods.gp_ei import GPEI
-from sumbo.methods.gp_ucb import GPUCB
+from sumbo.methods.full_gp import GPEI, GPUCB
 from sumbo.methods.random import Random
 from sumbo.methods.rembo import REMBO
 from sumbo.methods.sequential_groups import CyclicGroups, SequentialGroups

@@ -15,7 +15,7 @@ import numpy as np
 from sumbo._typing import Array
 from sumbo.errors import SettingError, StateError
 from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
-from sumbo.methods.gp_ei import GPEI
+from sumbo.methods.full_gp import GPEI
 from sumbo.space import Space
 
 _LARGEST = 1000  # dimensions of a subspace; a matrix of them is in memory

@@ -18,7 +18,7 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count, check_groups
-from sumbo.methods.gp_ucb import GPUCB
+from sumbo.methods.full_gp import GPUCB
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints
 

@@ -113,12 +113,14 @@ def structure(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 def _provenance(view: StudyAnalysis) -> Markup | None:
     """Whose model it is, and of how many trials, where that is not plain."""
-    assert view.query is not None
+    assert view.context is not None
     texts = []
     if view.post_hoc:
         texts.append(f"The search was {view.method}. What follows is a model that sumbo made of its trials afterwards.")
-    if view.model.n < len(view.query.y):
-        texts.append(f"It was learned from {view.model.n} of {len(view.query.y)} trials: the best, and some over time.")
+    if view.model.n < len(view.context.y):
+        texts.append(
+            f"It was learned from {view.model.n} of {len(view.context.y)} trials: the best, and some over time."
+        )
     return tag("p", " ".join(texts), class_="note") if texts else None
 
 

@@ -74,7 +74,7 @@ class Trial:
 class _Proposal(NamedTuple):
     """A suggestion that is not in the ledger yet, and the last event that it knew of."""
 
-    query: SuggestContext
+    context: SuggestContext
     suggestion: Suggestion
     seen: int
 
@@ -175,7 +175,7 @@ class Optimizer:
             with self._ledger.writing() as sequence:
                 if limit is not None and self._ledger.counted >= limit:
                     return None
-                known = proposal is not None and proposal.query.number == len(self._ledger.records)
+                known = proposal is not None and proposal.context.number == len(self._ledger.records)
                 if not known and self._last_seconds < _QUICK:
                     proposal, known = self._proposed(deadline), True
                 if proposal is not None and (known or attempt == _TRIES - 1):
@@ -186,24 +186,24 @@ class Optimizer:
         began = time.monotonic()
         history = self._ledger.history(self._signature)
         sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
-        query = self._query(history, self.budget, sooner)
+        context = self._context(history, self.budget, sooner)
         if deadline.moment is not None and not acquisition.ready():
-            answer = Suggestion(query.uniform(1)[0], query.state)
+            answer = Suggestion(context.uniform(1)[0], context.state)
         else:
-            answer = self._suggest(query)
+            answer = self._suggest(context)
         self._last_seconds = time.monotonic() - began
-        return _Proposal(query, answer, history.sequence)
+        return _Proposal(context, answer, history.sequence)
 
-    def _suggest(self, query: SuggestContext) -> Suggestion:
+    def _suggest(self, context: SuggestContext) -> Suggestion:
         with one_thread(), self._edits_explained():
-            answer = self.method.suggest(query)
+            answer = self.method.suggest(context)
         self._cache = answer.cache if answer.cache is not None else self._cache
         return answer
 
     def _put(self, proposal: _Proposal, sequence: int, state: State, lease: int | None) -> Record:
-        query, answer, seen = proposal
+        context, answer, seen = proposal
         with self._edits_explained():
-            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, query.rng)
+            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, context.rng)
         _interrupts.poll()  # the last moment at which nothing has changed
         record = Record(
             len(self._ledger.records),
@@ -214,7 +214,7 @@ class Optimizer:
             signature=self._signature,
             budget=self.budget,
             metadata=answer.candidate_metadata,
-            method_state=None if answer.state == query.state else answer.state,
+            method_state=None if answer.state == context.state else answer.state,
             state=state,
             lease=lease,
             suggest_seconds=self._last_seconds,
@@ -349,7 +349,7 @@ class Optimizer:
     def model(self) -> AdditiveGP | None:
         """The model of all values told, if there is one: on the unit cube, values standardised, larger is better."""
         with one_thread(), self._edits_explained():
-            return self.method.model(self._query_now())
+            return self.method.model(self._context_now())
 
     @property
     def decomposition(self) -> Decomposition | None:
@@ -401,10 +401,10 @@ class Optimizer:
     def _sign(self) -> float:
         return 1.0 if self.direction == "maximize" else -1.0
 
-    def _query_now(self) -> SuggestContext:
-        return self._query(self._ledger.history(self._signature), self.budget)
+    def _context_now(self) -> SuggestContext:
+        return self._context(self._ledger.history(self._signature), self.budget)
 
-    def _query(self, history: History, budget: int | None, deadline: Deadline = Deadline()) -> SuggestContext:  # noqa: B008
+    def _context(self, history: History, budget: int | None, deadline: Deadline = Deadline()) -> SuggestContext:  # noqa: B008
         return SuggestContext(
             space=self.space,
             X=history.X,

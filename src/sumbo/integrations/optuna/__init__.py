@@ -134,10 +134,10 @@ class SumboSampler(BaseSampler):
         ledger.read(trials, attributes.refresh(), trial.number)
         proposal = optimizer._proposed(Deadline())
         answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
-        unit = _claimed(ledger, answer.point, proposal.query.rng, fixed)
+        unit = _claimed(ledger, answer.point, proposal.context.rng, fixed)
         if answer.candidate_metadata is not None and not fixed:  # else it is not the point that the note is about
             ledger.keep_note(unit, answer.candidate_metadata)
-        if answer.state != proposal.query.state:
+        if answer.state != proposal.context.state:
             ledger.keep_state(answer.state)
         return translation.params(unit)
 

@@ -55,18 +55,18 @@ def from_optuna(
     common = common_distributions(trials)
     left = len({name for trial in trials for name in trial.distributions} - set(common))
     said = f"{left} parameters are left out of the model: not all trials have them, or they never change."
-    translation, query = Translation.of(common), None
+    translation, context = Translation.of(common), None
     if translation is not None:
         ledger = StudyLedger(translation, method, direction)
         ledger.read(trials, Attributes(study, {}).refresh())
-        query = Optimizer._on(ledger, method, direction, seed, None)._query_now()
+        context = Optimizer._on(ledger, method, direction, seed, None)._context_now()
     return StudyAnalysis(
         name=study.study_name if name is None else name,
         direction=direction,
         method=method.name if is_ours else "of another sampler",
         rows=tuple(_row(trial, list(common)) for trial in trials),
         space=None if translation is None else translation.space,
-        query=query,
+        context=context,
         model_by=method,
         decode=(lambda unit: {}) if translation is None else translation.params,
         seed=seed,

@@ -1,17 +1,24 @@
-"""GP-UCB: upper confidence bounds with one model over all dimensions (the paper's algorithm with d = D)."""
+"""GP-UCB and GP-EI: one model over all dimensions (the paper's algorithm with d = D), and its two acquisitions."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sumbo.acquisition import functions
-from sumbo.acquisition.functions import Acquisition
+from sumbo.acquisition.functions import Acquisition, log_expected_improvement
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import SuggestContext, Suggestion
 from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
-from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, check_settings, learned_every, with_pending
+from sumbo.methods.surrogate import (
+    SurrogateMethod,
+    SurrogateSettings,
+    best_seen,
+    check_settings,
+    learned_every,
+    with_pending,
+)
 from sumbo.space import Space
 
 
@@ -87,3 +94,18 @@ class GPUCB(FullModelMethod):
         if self.beta == "theorem":
             return functions.ucb(functions.full_theorem_beta(t, D=context.D, delta=self.delta))
         return functions.ucb(float(self.beta))
+
+
+@dataclass(frozen=True)
+class GPEI(FullModelMethod):
+    """Maximise the log of the expected improvement on the best posterior mean at a point seen.
+
+    Example:
+        >>> sumbo.Optimizer([(0, 1)] * 3, sumbo.GPEI(n_init=5), seed=0).ask().number
+        0
+    """
+
+    name: ClassVar[str] = "gp-ei"
+
+    def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
+        return log_expected_improvement(best_seen(gp, context.deadline))
