@@ -29,20 +29,20 @@ class Plain(Method):
 
     name: ClassVar[str] = "plain"
 
-    def suggest(self, query: SuggestContext) -> Suggestion:
-        if query.taken < self.n_init or not query.has_values:
-            return Suggestion(sobol_point(query), query.state)
-        whole = Decomposition([tuple(range(query.D))])
-        learning = SurrogateSettings("matern52", FIT, whole, None, due=learned_every(self.cycle))
-        model, state = update_surrogate(query, learning)
-        gp = with_pending(model, query)
-        point = maximise_joint(gp, log_expected_improvement(best_seen(gp)), query, incumbents(model, 1))
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        if context.taken < self.n_init or not context.has_values:
+            return Suggestion(sobol_point(context), context.state)
+        whole = Decomposition([tuple(range(context.D))])
+        learning = SurrogateSettings("matern52", FIT, whole, None, fit_due=learned_every(self.cycle))
+        model, state = update_surrogate(context, learning)
+        gp = with_pending(model, context)
+        point = maximise_joint(gp, log_expected_improvement(best_seen(gp)), context, incumbents(model, 1))
         return Suggestion(point, state, model)
 
 
-def sobol_point(query: SuggestContext) -> Array:
+def sobol_point(context: SuggestContext) -> Array:
     """The next point of the study's scrambled Sobol sequence over the whole cube."""
-    sequence = qmc.Sobol(query.D, scramble=True, rng=query.study_rng)
-    if query.number:  # SciPy does not take 0
-        sequence.fast_forward(query.number)
-    return query.space.snap(sequence.random(1)[0])
+    sequence = qmc.Sobol(context.D, scramble=True, rng=context.study_rng)
+    if context.number:  # SciPy does not take 0
+        sequence.fast_forward(context.number)
+    return context.space.snap(sequence.random(1)[0])

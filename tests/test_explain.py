@@ -249,10 +249,10 @@ def test_wishes_inside_cyclic_groups_are_kept_to():
     assert table(opt.interactions(evaluations=2000))[frozenset(("width", "idle"))] == 1.0
 
 
-def test_a_sum_whose_values_are_compressed_has_no_interactions():
+def test_a_sum_whose_values_are_warped_has_no_interactions():
     space = {"chord": sumbo.Float(1.0, 8.0, log=True), "a": sumbo.Float(0.0, 1.0)}
     result = sumbo.minimize(lambda p: (p["chord"] - 3.0) ** 2 + p["a"], space, 40, seed=0, progress=False)
     states = [trial["method_state"] or {} for trial in result.optimizer.to_dict()["trials"]]
-    assert any(state.get("compressed") for state in states)  # at some time; how long hangs on the last digits
-    # Values as they were told, not compressed ones, of which it was sure (1.0). The prior is about a half.
+    assert any(state.get("warped") for state in states)  # at some time; how long hangs on the last digits
+    # Values as they were told, not warped ones, of which it was sure (1.0). The prior is about a half.
     assert next(iter(result.optimizer.interactions())).probability < 0.75

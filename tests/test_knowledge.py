@@ -237,14 +237,14 @@ def test_known_groups_are_those_of_the_model_and_nothing_is_searched():
     for _ in range(3):
         opt.tell(opt.ask(), 0.0)
     assert opt.decomposition.groups == ((0, 1), (2,), (3,), (4,))
-    assert latest_state(opt.to_dict())["chosen_at"] == 0
+    assert latest_state(opt.to_dict())["searched_at"] == 0
 
 
 def test_wishes_survive_saving():
     opt = Optimizer(SPACE, Auto(together=[("lr", 3)], apart=[("lr", "batch")]), seed=0)
     again = Optimizer.from_dict(json.loads(json.dumps(opt.to_dict())))
     assert again.method == opt.method
-    assert again.method.knowledge(SPACE) == opt.method.knowledge(SPACE)
+    assert again.method.group_constraints(SPACE) == opt.method.group_constraints(SPACE)
 
 
 def test_every_pair_of_a_wish_counts():

@@ -68,10 +68,10 @@ def test_a_study_in_a_dask_cluster(cluster, tmp_path):
 # Dask tries for as long to come back to a scheduler as it was given to reach it.
 IMPATIENT = """
 import sys
-import sumbo.study.files.evaluating
+import sumbo.study.stored_run
 from sumbo.cli import main
 
-sumbo.study.files.evaluating._REACH = 5.0
+sumbo.study.stored_run._REACH = 5.0
 sys.exit(main(sys.argv[1:]))
 """
 

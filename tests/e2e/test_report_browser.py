@@ -207,7 +207,7 @@ def test_sliders_move_their_curves(opened, views):
     j = expected.model.decomposition.groups.index((4, 5, 6))
     stop = int(tab.page.locator("input[type=range]:visible").first.input_value())
     v = expected.axis(5, 7)[0][stop]
-    mean = expected.units.effect * expected.effect(j)(np.array([[u, v, 1.0] for u in x]))[0]
+    mean = expected.effect_unit * expected.effect(j)(np.array([[u, v, 1.0] for u in x]))[0]
     assert at_most == pytest.approx(mean.tolist(), rel=2e-3, abs=2e-3)
 
 
