@@ -35,7 +35,7 @@ INNER = {
     ("problems/faces.py", "ValueError"),
     ("study/ledger.py", "ValueError"),
     ("study/storage/sql.py", "ValueError"),
-    ("study/stored_run.py", "KeyboardInterrupt"),
+    ("study/run.py", "KeyboardInterrupt"),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from studies import is_running, kill, lines_of, until, write_program
 
 from sumbo.executors.objectives import Function, Job, Program
-from sumbo.study.stored_run import processes
+from sumbo.study.run import processes
 
 MODULE = """
 import os, sys, time
@@ -94,7 +94,7 @@ def test_programs_in_workers(tmp_path):
 DRIVER = """
 import os, time
 from contextlib import closing
-from sumbo.study.stored_run import processes
+from sumbo.study.run import processes
 from sumbo.executors.objectives import Job, Program
 
 program = Program(("./sim",), "stdin", "last-line", FOLDER, None)

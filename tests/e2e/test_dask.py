@@ -68,10 +68,10 @@ def test_a_study_in_a_dask_cluster(cluster, tmp_path):
 # Dask tries for as long to come back to a scheduler as it was given to reach it.
 IMPATIENT = """
 import sys
-import sumbo.study.stored_run
+import sumbo.study.run
 from sumbo.cli import main
 
-sumbo.study.stored_run._REACH = 5.0
+sumbo.study.run._REACH = 5.0
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -100,10 +100,10 @@ def test_a_cluster_that_goes_away_ends_the_run_with_what_to_do(tmp_path):
 
 
 def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("sumbo.study.stored_run._REACH", 1.0)
+    monkeypatch.setattr("sumbo.study.run._REACH", 1.0)
     from sumbo.errors import StudyFileError
     from sumbo.study.files.toml import load
-    from sumbo.study.stored_run import evaluator_of
+    from sumbo.study.run import evaluator_of
 
     study = load(write_study(tmp_path, 'objective = "m:f"\nexecutor = "dask://127.0.0.1:1"'))
     with pytest.raises(StudyFileError, match=r"no Dask scheduler answers at dask://127.0.0.1:1 .*start it"):
@@ -113,7 +113,7 @@ def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
 def test_a_cluster_without_workers(tmp_path):
     from sumbo.errors import StudyFileError
     from sumbo.study.files.toml import load
-    from sumbo.study.stored_run import evaluator_of
+    from sumbo.study.run import evaluator_of
 
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty:
         address = empty.scheduler_address.replace("tcp://", "dask://")

@@ -10,8 +10,8 @@ from studies import call, is_running, kill, lines_of, start, states, until, writ
 
 from sumbo.cli.show import record
 from sumbo.study.files.toml import load
+from sumbo.study.run import run_stored
 from sumbo.study.stored import StoredStudy
-from sumbo.study.stored_run import run
 
 # Writes down each evaluation before it answers, so that a test can tell what was evaluated from what was stored.
 SIM = """
@@ -140,7 +140,7 @@ def test_a_run_that_is_terminated_keeps_every_value_that_it_has(tmp_path):
         time.sleep(1)  # the other worker's value arrives here
         os.kill(os.getpid(), signal.SIGTERM)
 
-    finished = run(StoredStudy.open(load(path), create=True), 2, 2, ended, print)
+    finished = run_stored(StoredStudy.open(load(path), create=True), 2, 2, ended, print)
     assert (finished, len(told)) == (False, 1)
     check_whole(path, tmp_path, 2)
 

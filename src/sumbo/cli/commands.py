@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
     from sumbo.cli.show import best_text, record
-    from sumbo.study import stored_run
     from sumbo.study.files.toml import method_of
+    from sumbo.study.run import checked_objective, run_stored
     from sumbo.study.runner import Progress
 
     study = _load(options)
@@ -35,14 +35,14 @@ def run(options: argparse.Namespace) -> int:
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
     # All that can be wrong with the file is said before there is a study.
-    stored_run.checked_objective(study)
+    checked_objective(study)
     method_of(study)
     with _opened(replace(study, budget=budget), create=True) as store:
         counts = store.counts()
         with Progress(budget, enabled=True, done=counts.finished, failed=counts.failed) as bar:
             for note in store.notes:
                 bar.say(note)
-            ended = stored_run.run(store, budget, options.workers or study.workers, _shown_by(bar, store), bar.say)
+            ended = run_stored(store, budget, options.workers or study.workers, _shown_by(bar, store), bar.say)
         store.ledger.refresh()
         counts = store.counts()
         if ended and counts.running + counts.waiting and counts.finished < budget:

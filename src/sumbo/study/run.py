@@ -1,30 +1,38 @@
-"""minimize and maximize: a new optimizer, run until its budget is spent."""
+"""Searches that run until their budget is spent: `minimize`, `maximize`, and `sumbo run` for stored studies."""
 
 import inspect
 import os
-import sys
+import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack, closing
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from sumbo import _interrupts
 from sumbo._typing import Array
-from sumbo.errors import SettingError
-from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate
-from sumbo.executors.processes import Processes, portable
+from sumbo.errors import MissingPackageError, SettingError, StoreError, StudyFileError
+from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate, objectives
+from sumbo.executors.processes import STDERR, Processes, portable
 from sumbo.methods import Method, check_count
 from sumbo.space import SpaceLike
 from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer, Trial, is_seconds
 from sumbo.study.runner import Progress, Runner
 
+if TYPE_CHECKING:
+    from sumbo.study.files.toml import StudyFile
+    from sumbo.study.stored import StoredStudy
+
 Objective = Callable[[Any], float]
 Callback = Callable[[Optimizer, Trial], Any]
+
+_EXTRA = 5.0  # seconds that a worker gets beyond a program's timeout, which it enforces itself
+_REACH = 30.0  # seconds in which a cluster must answer
 
 
 @dataclass(frozen=True)
@@ -167,13 +175,10 @@ def run(
         raise SettingError(f"the objective must be a function; got {f!r}")
     if callback is not None and not _takes_two(callback):
         raise SettingError(f"callback must be a function of the optimizer and a trial, or None; got {callback!r}")
-    limit = opt._ledger.counted + budget
-    opt.budget = limit
-    stopped = False
+    opt.budget = limit = opt._ledger.counted + budget
+    stopped = True
     try:
-        with ExitStack() as stack:
-            stack.enter_context(_interrupts.held())
-            bar = stack.enter_context(Progress(budget, enabled=progress))
+        with _interrupts.held(), Progress(budget, enabled=progress) as bar:
 
             def ended(record: Record, result: EvaluationResult) -> bool:
                 trial = opt._trial(opt._ledger.records[record.number])
@@ -182,20 +187,15 @@ def run(
                     return callback is not None and callback(opt, trial) is True
 
             evaluator = _evaluator(f, min(workers, budget), executor, timeout)
-            runner = Runner(opt, evaluator, workers, limit, argument=opt._argument, ended=ended)
-            stack.callback(runner.close)
-            stack.enter_context(closing(evaluator))
-            runner.run()
-            stopped = len(opt._ledger.live) > 0 or opt._ledger.counted < limit
+            stopped = not Runner(opt, evaluator, workers, limit, argument=opt._argument, ended=ended).run()
     except KeyboardInterrupt:
-        stopped = True
+        stopped = True  # also in the moment after the last evaluation
     except ExecutorGoneError as error:
-        stopped = True
-        _warn(f"the run ends early: the executor takes no more work ({error})")
+        warn_user(f"the run ends early: the executor takes no more work ({error})")
     best, trials = opt.best, opt.trials
     failed = [trial.reason for trial in trials if trial.state == "failed"]
     if best is None and failed and not stopped:
-        _warn(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
+        warn_user(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
     value, params, x = (None, None, None) if best is None else (best.value, best.params, best.x)
     return Result(value, params, x, trials, opt, stopped, _name(f))
 
@@ -213,11 +213,11 @@ def _takes_two(callback: Any) -> bool:
     return True
 
 
-def _warn(text: str) -> None:
-    """At the line of the user's that called us, through however many of ours."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sumbo."):
-        level, frame = level + 1, frame.f_back
+def warn_user(text: str, *through: str) -> None:
+    """At the line of the user's that called us, through however many of ours, and of these packages."""
+    ours = ("sumbo", *through)
+    modules = [str(frame.frame.f_globals.get("__name__")) for frame in inspect.stack(0)]
+    level = next((i for i, name in enumerate(modules, 1) if name.partition(".")[0] not in ours), 1)
     warnings.warn(text, RuntimeWarning, level)
 
 
@@ -258,3 +258,115 @@ class _Here:
 
     def close(self) -> None:
         pass
+
+
+# --- `sumbo run`; any number of these can share a study ---
+
+
+def run_stored(
+    study: "StoredStudy",
+    budget: int,
+    workers: int | None,
+    ended: Callable[[Record, EvaluationResult], bool],
+    say: Callable[[str], None],
+) -> bool:
+    """Evaluate until so many trials of the study are finished; False if that was interrupted.
+
+    With `workers` None one at a time, or as many as the study's executor has; `ended` and `say` are the Runner's.
+    """
+    file, opt = study.file, study.optimizer
+    objective = checked_objective(file)
+    opt.budget = budget
+    try:
+        with _signals() as signals, _interrupts.held():
+            with _interrupts.let_in():  # a cluster may not answer for long
+                evaluator, workers, afterwards = evaluator_of(file, objective, workers and min(workers, budget))
+            try:
+                Runner(
+                    opt,
+                    evaluator,
+                    workers,
+                    budget,
+                    argument=lambda record: objectives.Job(file.name, record.number, record.params),
+                    ended=ended,
+                    say=say,
+                    winding_down=lambda: bool(signals),
+                    retries=file.retries,
+                ).run()
+            finally:
+                afterwards()
+        return not signals
+    except KeyboardInterrupt:
+        return False
+    except ExecutorGoneError as error:
+        raise StoreError(f"executor {file.executor} takes no more work: {error}; start it and run again") from None
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Ctrl-C once: no new trials. Twice, or SIGTERM: stop now. Gives a list of what came."""
+    came: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if came != [signal.SIGINT]:
+            raise KeyboardInterrupt
+        # Not through Python's buffers, which may be in use at this moment.
+        os.write(2, b"sumbo: finishing the trials that run; Ctrl-C again to stop now\n")
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def evaluator_of(
+    file: "StudyFile", objective: objectives.Objective, workers: int | None
+) -> tuple[Evaluator, int, Callable[[], None]]:
+    """Where to evaluate, how many at a time, and what to call when all is over."""
+    timeout = file.timeout
+    if timeout is not None and not isinstance(objective, objectives.Function):
+        timeout += _EXTRA
+    if file.executor is None:
+        return processes(objective, workers or 1, timeout), workers or 1, lambda: None
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingPackageError(
+            f"{file.path}: executor = {file.executor!r} needs Dask; pip install 'sumbo[dask]', or say workers = N"
+        ) from None
+    try:
+        client = Client(file.executor.replace("dask://", "tcp://", 1), timeout=_REACH, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise StudyFileError(
+            f"{file.path}: executor: no Dask scheduler answers at {file.executor} ({error}); start it, or correct "
+            "the address"
+        ) from None
+    found = workers or sum(client.nthreads().values())
+    if not found:
+        client.close()
+        raise StudyFileError(
+            f"{file.path}: executor: the cluster at {file.executor} has no workers yet; say workers = N for as many "
+            "evaluations at a time as it will have, or start its workers first"
+        )
+    f = partial(objectives.evaluate, objective)
+    return ExecutorAdapter(client.get_executor(), f, found, timeout), found, client.close
+
+
+def processes(objective: objectives.Objective, workers: int, timeout: float | None) -> Processes:
+    """Worker processes of this machine. What objectives print goes to errors: standard output is for our answer."""
+    return Processes(portable(partial(objectives.evaluate_here, objective)), workers, timeout, prints=STDERR)
+
+
+def checked_objective(study: "StudyFile") -> objectives.Objective:
+    """What is to be evaluated; an error if there is nothing, or a program that is not there."""
+    if study.objective is None:
+        raise SettingError(
+            f'{study.path}: sumbo run needs objective = "module:function" or command = [...]; '
+            "to run experiments by hand, use sumbo ask and sumbo tell"
+        )
+    if isinstance(study.objective, objectives.Program):
+        objectives.check_program(study.objective)
+    return study.objective

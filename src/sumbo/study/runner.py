@@ -11,7 +11,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -56,13 +56,23 @@ class Runner:
         self._ended: SimpleQueue[Future[EvaluationResult]] = SimpleQueue()
         self._maintained = -math.inf
 
-    def run(self) -> None:
-        """Go on until the limit. What had ended is told even if this is left by an exception.
+    def run(self) -> bool:
+        """Go on until the limit, and close the evaluator; False if it ended early.
+
+        What had ended is told even if this is left by an exception.
 
         Raises:
             ObjectiveError: the first evaluations all failed alike.
             ExecutorGoneError: the executor takes no more work.
         """
+        try:
+            with closing(self.evaluator):
+                self._run()
+                return not self._ledger.live and self._ledger.counted >= self.limit
+        finally:
+            self._close()
+
+    def _run(self) -> None:
         while True:
             self._maintain()
             if self.winding_down():
@@ -75,8 +85,8 @@ class Runner:
             if not (self._wants_more() and self._begin()) and not self._running:
                 return
 
-    def close(self) -> None:
-        """Tell what was evaluated and not told yet, and let others have the rest. For when the workers have ended."""
+    def _close(self) -> None:
+        """Tell what was evaluated and not told yet, and let others have the rest, now that the workers have ended."""
         for future in list(self._running):
             if future.done() and not future.cancelled() and future.exception() is None and not future.result().reason:
                 self._tell(future, future.result())
