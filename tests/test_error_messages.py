@@ -34,7 +34,7 @@ INNER = {
     ("methods/surrogate.py", "ValueError"),
     ("problems/faces.py", "ValueError"),
     ("study/ledger.py", "ValueError"),
-    ("study/storage/sql.py", "ValueError"),
+    ("study/storage.py", "ValueError"),
     ("study/run.py", "KeyboardInterrupt"),
 }
 

@@ -15,7 +15,6 @@ from sumbo.methods import resolve
 from sumbo.study import storage
 from sumbo.study.files.toml import load
 from sumbo.study.optimizer import Optimizer
-from sumbo.study.storage.sql import SqlLedger
 from sumbo.study.stored import StoredStudy
 
 ASKS = 25  # `python -m golden compare` does all 60
@@ -41,7 +40,7 @@ def test_suggestions_of_a_stored_study_are_those_in_memory(method, space, tmp_pa
             study_id = connection.execute(
                 sa.insert(storage.studies).values(row).returning(storage.studies.c.id)
             ).scalar_one()
-        return Optimizer._on(SqlLedger(engine, study_id, space), resolve(method), direction, seed, budget)
+        return Optimizer._on(storage.SqlLedger(engine, study_id, space), resolve(method), direction, seed, budget)
 
     assert sequence(method, space, ASKS, stored) == in_memory(method, space)
 

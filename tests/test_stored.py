@@ -20,7 +20,7 @@ from sumbo.methods import Deadline
 from sumbo.study import storage
 from sumbo.study.files.by_hand import tell_one
 from sumbo.study.files.toml import load
-from sumbo.study.storage.sql import _started, is_gone, this_process
+from sumbo.study.storage import _started, is_gone, this_process
 from sumbo.study.stored import StoredStudy
 
 OWN = {"a": 1.0, "n": 2, "c": "plain"}

@@ -175,7 +175,7 @@ def export(options: argparse.Namespace) -> int:
     study = _load(options)
     target = Path(options.optuna or options.out) if options.optuna or options.out else None
     if options.optuna:
-        from sumbo.integrations.optuna.studies import as_optuna
+        from sumbo.integrations.optuna import as_optuna
 
         if os.path.lexists(options.optuna):
             raise SettingError(

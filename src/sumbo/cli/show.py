@@ -176,7 +176,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     from sumbo.report.page import write
 
     if options.storage:  # studies of any Optuna storage, by name
-        from sumbo.integrations.optuna.studies import open_view  # Optuna takes a second to import
+        from sumbo.integrations.optuna import open_view  # Optuna takes a second to import
 
         sources = [partial(open_view, options.storage, name) for name in options.studies]
     else:

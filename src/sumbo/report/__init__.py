@@ -28,6 +28,6 @@ def from_optuna(study: Any, *, name: str | None = None) -> StudyAnalysis:
         SettingError: it is no Optuna study, or has several objectives.
         MissingPackageError: Optuna is not installed; pip install 'sumbo[optuna]'.
     """
-    from sumbo.integrations.optuna.studies import from_optuna as viewed  # Optuna takes a second to import
+    from sumbo.integrations.optuna import from_optuna as viewed  # Optuna takes a second to import
 
     return viewed(study, name=name)

@@ -202,8 +202,6 @@ def run(
 
 def _takes_two(callback: Any) -> bool:
     """Can it be called with two arguments, as far as one can tell without calling it?"""
-    if not callable(callback):
-        return False
     try:
         inspect.signature(callback).bind(None, None)
     except TypeError:

@@ -182,22 +182,17 @@ def check_first(
 
 
 class Prefetcher:
-    """How many points to have ready for workers that are about to be free.
+    """How many points to have ready for workers that are about to be free, which must not wait for a suggestion.
 
-    A suggestion takes time, now and then some seconds, when the model is learned anew. A worker that ends must not wait
-    for it. So points are asked for ahead, and wait in front of the workers. Each does without what the evaluations that
-    run will tell, so there are no more of them than the speed of both sides asks for, and none where they would bring
-    next to nothing: beside an evaluation of a minute half a second of waiting is no matter, and where suggestions take
-    longer than all workers together need to use them up, workers wait in any case. A worker alone gets each point when
-    all others are told: such a run is the same on every machine.
-
-    Attributes:
-        suggestions, evaluations: seconds that the latest took.
+    A point asked for ahead does without what the evaluations that run will tell. So there are no more of them than the
+    speed of both sides asks for, and none where they would bring next to nothing: beside long evaluations, or where
+    suggestions take longer than all workers need to use them up. A worker alone gets each point when all others are
+    told: such a run is the same on every machine.
     """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self.suggestions: deque[float] = deque(maxlen=_LATEST)
+        self.suggestions: deque[float] = deque(maxlen=_LATEST)  # seconds that the latest took
         self.evaluations: deque[float] = deque(maxlen=_LATEST)
 
     @property
@@ -232,33 +227,25 @@ class Progress:
         self._started = time.monotonic()
         self._bar: Any = None
 
-    def __enter__(self) -> "Progress":
-        with self._as_far_as_possible():
-            if self.on_terminal:
-                self._begin()
-        return self
-
-    def _begin(self) -> None:
-        from rich import progress
-        from rich.console import Console
-
-        self._bar = progress.Progress(
-            "best {task.fields[best]}",
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeRemainingColumn(),
-            "{task.fields[failed]}",
-            console=Console(stderr=True),
-        )
-        self._bar.add_task("", total=self.budget, completed=self._done, best="-", failed=self._failures)
-        self._bar.start()
-
     @contextmanager
     def _as_far_as_possible(self) -> Iterator[None]:
         try:
             yield
         except Exception:  # anyone may have put anything in the place of standard error
             self._enabled = False
+
+    def __enter__(self) -> "Progress":
+        if self.on_terminal:
+            with self._as_far_as_possible():
+                from rich import progress
+                from rich.console import Console
+
+                columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+                words = ("best {task.fields[best]}", "{task.fields[failed]}")
+                self._bar = progress.Progress(words[0], *columns, words[1], console=Console(stderr=True))
+                self._bar.add_task("", total=self.budget, completed=self._done, best="-", failed=self._failures)
+                self._bar.start()
+        return self
 
     def __exit__(self, *error: object) -> None:
         with self._as_far_as_possible():

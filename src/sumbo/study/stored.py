@@ -2,29 +2,43 @@
 
 import difflib
 import json
+import secrets
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from sumbo._redaction import safe, shown
-from sumbo.errors import SpaceError, StateError, StoreError
+from sumbo.errors import SpaceError, StateError, StoreError, SumboError
 from sumbo.space import Space
 from sumbo.space.parameters import Parameter, listed
-from sumbo.study import storage
 from sumbo.study.files.toml import StudyFile, method_of
 from sumbo.study.ledger import Record
-from sumbo.study.storage.sql import SqlLedger
+from sumbo.study.storage import VERSION, SqlLedger, open_engine, studies
 
 if TYPE_CHECKING:
     from sumbo.study.optimizer import Optimizer
     from sumbo.study.replay import Replay
+
+# What SQLite and PostgreSQL say, and what to do about it.
+_REMEDIES = {
+    "disk is full": "free some space and run the command again; what was told before is safe",
+    "disk I/O error": "look after the disk, and run the command again; what was told before is safe",
+    "unable to open database file": "its folder must be one that can be written, to read it too; is it read-only?",
+    "readonly database": "it and its folder must be such that they can be written; are they read-only?",
+    "database is locked": "another program keeps it locked for long; end that, or try again",
+    "not a database": "correct storage, or restore a backup of the database",
+    "malformed": "restore a backup of the database",
+    "onnection refused": "is the server running, and are host and port right?",
+    "authentication failed": "correct user or password in the URL",
+}
 
 
 @dataclass(frozen=True)
@@ -57,20 +71,19 @@ class StoredStudy:
     def open(cls, file: StudyFile, *, create: bool) -> "StoredStudy":
         """The study as stored, begun if `create` says so; a StoreError if there is none, or if it does not fit."""
         place, space = f"storage {shown(file.storage)}", json.dumps(file.space.to_dict())
-        with storage_errors(file), storage.reading(place, file.storage):
-            engine = storage.open_engine(file.storage, create=create)
-            begin = {"direction": file.goal, "space": space, "seed": file.seed}
-            row = storage.study_row(engine, file.name, begin if create else None)
+        with storage_errors(file), _nonsense_explained(file, place):
+            engine = open_engine(file.storage, create=create)
+            row = _row(engine, file, create=create)
             if row is None:
                 what = f"study {file.name!r} has no trials yet"
                 raise StoreError(f"{place}: {what}; `sumbo run` or `sumbo ask` begins it")
-            if row.version != storage.VERSION:
-                came = f"expected a study of version {storage.VERSION}, got {row.version!r}"
+            if row.version != VERSION:
+                came = f"expected a study of version {VERSION}, got {row.version!r}"
                 raise StoreError(f"{place}: {came}; go on with the sumbo that began it, or give the study another name")
             notes = check_compatible(file, row.direction, json.loads(row.space))
             seed = int(row.seed) if file.seed is None else file.seed
             if create and (space, str(seed)) != (row.space, row.seed):
-                change = sa.update(storage.studies).where(storage.studies.c.id == row.id)
+                change = sa.update(studies).where(studies.c.id == row.id)
                 with engine.begin() as connection:
                     connection.execute(change.values(space=space, seed=str(seed)))
             return cls(file, SqlLedger(engine, row.id, file.space), seed, notes)
@@ -118,6 +131,22 @@ class StoredStudy:
         return self.ledger.best(1.0 if self.file.goal == "maximize" else -1.0)
 
 
+def _row(engine: Engine, file: StudyFile, *, create: bool) -> Any:
+    """The study's; None if there is none, and none to be made."""
+    with engine.begin() as connection:
+        row = connection.execute(sa.select(studies).where(studies.c.name == file.name)).first()
+    if row is not None or not create:
+        return row
+    seed = secrets.randbelow(2**31) if file.seed is None else file.seed
+    values = {"name": file.name, "direction": file.goal, "space": json.dumps(file.space.to_dict()), "seed": str(seed)}
+    with suppress(IntegrityError), engine.begin() as connection:  # another process may be faster
+        connection.execute(sa.insert(studies).values(**values, version=VERSION, sequence=0))
+    return _row(engine, file, create=False)
+
+
+# --- what databases say, in words ---
+
+
 @contextmanager
 def storage_errors(file: StudyFile) -> Iterator[None]:
     """Turn what databases raise into a StoreError that names the place and never the password."""
@@ -125,8 +154,21 @@ def storage_errors(file: StudyFile) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
-        what = f"{safe(text, file.storage):.500}{storage.remedy(text)}"
-        raise StoreError(f"storage {shown(file.storage)}: {what}") from None
+        remedy = next((f"; {advice}" for words, advice in _REMEDIES.items() if words in text), "")
+        raise StoreError(f"storage {shown(file.storage)}: {safe(text, file.storage):.500}{remedy}") from None
+
+
+@contextmanager
+def _nonsense_explained(file: StudyFile, place: str) -> Iterator[None]:
+    """A database may be cut, restored in part or edited by hand: a user is to hear what is wrong and what to do."""
+    try:
+        yield
+    except SumboError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = safe(f"{type(error).__name__}: {error}", file.storage)
+        advice = "restore a backup of the database, or begin a new study under another name"
+        raise StoreError(f"{place}: what is stored cannot be read ({what:.200}); {advice}") from None
 
 
 # --- what changed in the file ---

@@ -37,7 +37,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.methods import Method, method_to_dict
+from sumbo.methods import Method, method_to_dict, randomness
 from sumbo.regret import Direction
 from sumbo.space import Categorical, Float, Int, Parameter, Space
 from sumbo.study.ledger import ENDED, History, Ledger, Record, State, Told, digest
@@ -46,6 +46,7 @@ REASON = "sumbo:reason"  # the attribute of a trial that says why it failed
 STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
 
 _STATES, _POINTS = 4, 64  # slots
+_ROUNDS = 20  # at finding a point that no other worker took at the same moment
 _PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
 _OFF_GRID = 1e-6  # steps; rounding is far below, and a value of another grid far above
 
@@ -85,15 +86,6 @@ class Translation:
         known = [x for x in arrays if x is not None]
         units = iter(self.space.encode(np.array(known)) if known else ())
         return [None if x is None else next(units) for x in arrays]
-
-    def filled(self, params: Mapping[str, Any], number: int) -> dict[str, Any]:
-        """The parameters of a trial that ended before it asked for all of them, the others at random.
-
-        What came of it does not depend on those, so any values are right; these are the same at every look.
-        """
-        if params.keys().isdisjoint(self.distributions):
-            return dict(params)  # it says nothing of any place in the space
-        return self.params(np.random.default_rng(number).random(self.space.dim)) | dict(params)
 
     def params(self, unit: Array) -> dict[str, Any]:
         """The point as Optuna's parameters."""
@@ -144,14 +136,11 @@ def _to_value(distribution: Any, number: Any) -> Any:
 def common_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """The parameters that every trial of the study will have, as far as one can tell, by name.
 
-    Those are the parameters of all completed trials, each with its latest range: a study that goes on with another
-    range is searched in that one, where Optuna's own intersection would leave the parameter to chance from then on. A
-    range that changed between the last two trials may depend on other parameters: it is left out until it settles.
-    So is a category that decides which other parameters a trial has: how good it is depends on them, and they are not
-    modelled.
+    Those are the parameters of all completed trials, each with its latest range, where Optuna's own intersection would
+    leave one whose range changed to chance from then on. A range that changed between the last two trials may depend on
+    other parameters: it is left out until it settles. So is a category that decides which others a trial has.
 
-    Before the first trial completes, whatever running or unsuccessful trials asked for serves: a parameter too many
-    does no harm, and the first trials of many workers are spread evenly.
+    Before the first trial completes, whatever trials asked for serves: a parameter too many does no harm.
     """
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     if not complete:
@@ -187,11 +176,11 @@ class Attributes:
         self._study = study
         self._spare = spare
         self._write: Callable[[str, Any], None] = getattr(study, "set_user_attr", spare.__setitem__)
-        self._known: Mapping[str, Any] = {}
+        self.refresh()
 
     def refresh(self) -> "Attributes":
         """Look at what is there now."""
-        self._known = getattr(self._study, "user_attrs", self._spare)
+        self._known: Mapping[str, Any] = getattr(self._study, "user_attrs", self._spare)
         return self
 
     def write(self, key: str, data: Any) -> None:
@@ -267,8 +256,10 @@ class StudyLedger(Ledger):
 
     def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
         record = record_of(i, trial)
-        if unit is None and record.state == "failed":
-            (unit,) = self.translation.units([self.translation.filled(trial.params, trial.number)])
+        if unit is None and record.state == "failed" and not trial.params.keys().isdisjoint(self.space.names):
+            # It ended before it asked for all: what came of it does not depend on the others, so any values are right.
+            others = self.translation.params(np.random.default_rng(trial.number).random(self.space.dim))
+            (unit,) = self.translation.units([others | trial.params])
         unit = self._suggested.get(trial.number) if self._lacks(trial) else unit
         if unit is None:
             return record
@@ -315,13 +306,10 @@ class StudyLedger(Ledger):
         )
 
     def _with_pruned(self, y: Array) -> Array:
-        """Values, with those of pruned trials.
+        """Values, with those of pruned trials: the last intermediate one, no better than the median of completed ones.
 
-        A pruned trial has its last intermediate value. Optuna's GPSampler ignores such trials and its TPESampler ranks
-        them behind all others. Neither suits a model of values: the first asks again where pruning ended, and the
-        intermediate value alone may flatter, for instance when a cost adds up over the steps. It was pruned because it
-        did worse than others, so it counts as no better than the median of completed trials. Without any value it
-        counts as failed.
+        An intermediate value alone may flatter, for instance when a cost adds up over the steps, and a trial is pruned
+        because it did worse than others. Left out, it would be asked for again. Without any value it counts as failed.
         """
         complete = y[np.isfinite(y)]
         limit = float(np.median(self._sign * complete)) if len(complete) else math.inf
@@ -329,13 +317,26 @@ class StudyLedger(Ledger):
             y[self._told.at[i]] = self._sign * min(self._sign * value, limit)
         return y
 
-    def keep_point(self, unit: Array) -> None:
-        """Let all workers know what is suggested, and look at what they suggest."""
-        self._suggested[self.number] = unit
-        kept = {"place": self.translation.place, "number": self.number, "unit": unit.tolist()}
-        self._attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
-        self._attributes.refresh()
-        self._read_points()
+    def claimed(self, point: Array, rng: np.random.Generator, fixed: dict[str, Any]) -> Array:
+        """A point that is this trial's alone, near the one suggested; an enqueued trial has some of its values already.
+
+        It is written where all workers see it, and then looked for among theirs: of two that write the same point at
+        the same moment, at least one finds the other's and moves on.
+        """
+        taken = self.taken_by_others()
+        for _ in range(_ROUNDS):
+            _, unit = randomness.nearest_untried(self.space, point, taken, rng)
+            held = self.translation.units([self.translation.params(unit) | fixed])[0] if fixed else None
+            unit = self._suggested[self.number] = unit if held is None else held
+            kept = {"place": self.translation.place, "number": self.number, "unit": unit.tolist()}
+            self._attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
+            self._attributes.refresh()
+            self._read_points()
+            taken = self.taken_by_others()
+            used_up = self.space.size is not None and len(taken) >= self.space.size
+            if unit.tobytes() not in taken or held is not None or used_up:
+                break
+        return unit
 
     def keep_note(self, unit: Array, note: Any) -> None:
         kept = {"signature": self.signature, "point": digest(unit.tolist()), "note": note}

@@ -10,7 +10,7 @@ from sumbo.errors import TellError
 from sumbo.executors import EvaluationResult
 from sumbo.study.files.sheets import Row, Sheet, raise_problems, same_value
 from sumbo.study.ledger import FINISHED, Record
-from sumbo.study.storage.sql import is_gone
+from sumbo.study.storage import is_gone
 from sumbo.study.stored import StoredStudy
 
 Action = Literal["tell", "add", "replace", "pass over"]

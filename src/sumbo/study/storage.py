@@ -1,4 +1,4 @@
-"""A ledger in a database, through SQLAlchemy Core: a row for each study, each trial, each process that evaluates.
+"""A ledger in a database, SQLite or PostgreSQL: a row for each study, each trial, each process that evaluates.
 
 A process keeps a copy of the ledger in memory. To write, it takes the study's next sequence number, which locks the
 study's row until the transaction ends: one writes at a time, commits come in the order of the numbers, and a row whose
@@ -11,26 +11,143 @@ tell    UPDATE study, [SELECT what others wrote], UPDATE trial
 import gc
 import json
 import os
+import re
 import socket
+import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError
 
+from sumbo._redaction import safe, shown
 from sumbo._typing import Array
-from sumbo.errors import SpaceError
+from sumbo.errors import SpaceError, StoreError
 from sumbo.executors import EvaluationResult
 from sumbo.space import Space
 from sumbo.study.ledger import Ledger, Record, check_record, digest, told
-from sumbo.study.storage import clock, leases, studies, trials
 
+VERSION = 1  # of the tables; raised when an older sumbo would misunderstand them
 _GRACE = 300.0  # seconds of silence after which a process of another machine counts as dead
 _MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
+
+_tables = sa.MetaData()
+
+studies = sa.Table(
+    "sumbo_studies",
+    _tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(500), nullable=False, unique=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("direction", sa.String(20), nullable=False),
+    sa.Column("space", sa.Text, nullable=False),  # JSON
+    sa.Column("seed", sa.Text, nullable=False),  # larger than any integer of SQL
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+)
+
+trials = sa.Table(
+    "sumbo_trials",
+    _tables,
+    sa.Column("study_id", sa.ForeignKey(studies.c.id), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),  # sequence number of the last event
+    sa.Column("asked", sa.BigInteger, nullable=False),
+    sa.Column("seen", sa.BigInteger),
+    sa.Column("told", sa.BigInteger),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("params", sa.Text, nullable=False),  # JSON
+    sa.Column("unit", sa.LargeBinary),  # doubles: to compute 100,000 points from their params takes seconds
+    sa.Column("value", sa.Double),
+    sa.Column("reason", sa.Text),
+    sa.Column("detail", sa.Text),
+    sa.Column("earlier", sa.Text),  # JSON
+    sa.Column("signature", sa.String(20)),
+    sa.Column("budget", sa.BigInteger),
+    sa.Column("metadata", sa.Text),  # JSON
+    sa.Column("method_state", sa.Text),  # JSON
+    sa.Column("lease", sa.Integer),
+    sa.Column("lost", sa.Integer, nullable=False),
+    sa.Column("suggest_seconds", sa.Double),
+    sa.Column("seconds", sa.Double),
+    sa.Column("started", sa.Double),
+    sa.Column("ended", sa.Double),
+    sa.Index("sumbo_trials_changed", "study_id", "changed"),
+)
+
+leases = sa.Table(
+    "sumbo_leases",
+    _tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.ForeignKey(studies.c.id), nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),  # JSON: which process
+    sa.Column("beat", sa.Double, nullable=False),  # its last sign of life, by the database's clock
+)
+
+
+def check_url(url: str) -> None:
+    """Raise a StoreError if a part of the password would be taken for the host, and looked up in the network."""
+    try:
+        read = make_url(url)
+    except (ArgumentError, ValueError):
+        read = None
+    if read is None or "@" in (read.host or ""):
+        form = "sqlite:///FILE.db or postgresql://USER@HOST:PORT/DATABASE, USER:PASSWORD if there is one"
+        raise StoreError(f"storage {shown(url)}: expected {form}; correct it, with %40 for an @ in the password")
+
+
+def open_engine(url: str, *, create: bool = True) -> Engine:
+    """The database, with our tables in it; `create` says whether there may be none yet."""
+    check_url(url)
+    if url.startswith("sqlite"):
+        file = Path(url.removeprefix("sqlite:///"))
+        if not file.exists() and not create:
+            raise StoreError(f"{safe(file, url)}: there is no such study yet; `sumbo run` or `sumbo ask` begins it")
+        if not file.parent.is_dir():
+            what = "expected a folder for the study's database"
+            raise StoreError(f"{safe(file.parent, url)}: {what}; make it, or correct storage")
+        engine = sa.create_engine(url, connect_args={"timeout": 60})
+        sa.event.listen(engine, "connect", _configure)
+    else:
+        try:  # the driver by name: which one "postgresql:" stands for depends on SQLAlchemy's version
+            engine = sa.create_engine(re.sub("^postgresql:", "postgresql+psycopg:", url), pool_pre_ping=True)
+        except ImportError as error:
+            what = safe(str(error), url).rstrip(".")
+            raise StoreError(f"storage {shown(url)}: {what}; pip install 'sumbo[postgresql]'") from None
+    for attempt in range(6):
+        try:
+            _tables.create_all(engine)
+            break
+        except (OperationalError, ProgrammingError, IntegrityError) as error:
+            # Of several processes that make the tables at the same moment all but one must look again.
+            if attempt == 5 or not re.search("already exists|unique|duplicate", str(error).lower()):
+                raise
+            time.sleep(0.2)
+    return engine
+
+
+def _configure(connection: Any, record: object) -> None:
+    """A commit is on the disk when it returns. The log (WAL) makes that one flush, and readers wait for no writer."""
+    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
+        try:
+            connection.execute(f"PRAGMA {pragma}").close()
+        except sqlite3.Error:  # a folder or disk that does not allow it: SQLite's defaults are as safe, only slower
+            continue
+
+
+def clock(engine: Engine) -> sa.ColumnElement[float]:
+    """The database's own time in seconds."""
+    if engine.dialect.name == "sqlite":
+        return sa.literal_column("(julianday('now') - 2440587.5) * 86400.0")
+    return sa.literal_column("extract(epoch from clock_timestamp())")
+
+
+# --- the ledger ---
 
 # In the order of a Record's fields, which are built by the hundred thousand; the last of them are kept as they are.
 _PLAIN = (
@@ -61,18 +178,17 @@ def _reading(method_state: Any) -> "sa.Select[Any]":
 _ALL = _reading(sa.null())
 _since: sa.BindParameter[int] = sa.bindparam("since")
 _NEW = _reading(sa.case((trials.c.asked > _since, trials.c.method_state))).where(trials.c.changed > _since)
+_left = sa.and_(_study, trials.c.method_state.is_not(None))
+_STATES = sa.select(trials.c.number, trials.c.signature, trials.c.method_state).where(_left)
+_LATEST_STATES = _STATES.where(
+    trials.c.number.in_(sa.select(sa.func.max(trials.c.number)).where(_left).group_by(trials.c.signature))
+)
 _INSERT = sa.insert(trials)
 _CHANGE = sa.update(trials).where(_study, trials.c.number == sa.bindparam("trial"))
 
 
 class SqlLedger(Ledger):
-    """The ledger of one study in a database.
-
-    Args:
-        engine: the database.
-        study_id: which study.
-        space: as it is to be searched now. Trials that are not in it are kept, and no longer guide the search.
-    """
+    """The ledger of one study. Trials that are not in the space, as it is now, are kept and guide no search."""
 
     def __init__(self, engine: Engine, study_id: int, space: Space) -> None:
         super().__init__(space)
@@ -87,14 +203,13 @@ class SqlLedger(Ledger):
     # --- reading ---
 
     def refresh(self) -> None:
-        """Take in what other processes wrote."""
         with self.engine.connect() as connection:
             self._read(connection)
 
     def _read(self, connection: Connection) -> None:
         first = self.sequence == 0
         which = {"study": self.study_id, "since": self.sequence}
-        with _uncollected() if first else nullcontext():
+        with _uncollected():
             rows = connection.execute(_ALL if first else _NEW, which).all()
             if not rows:
                 return
@@ -108,24 +223,15 @@ class SqlLedger(Ledger):
             self._apply(records)
             self.sequence = max(row[0] for row in rows)
         if first:
-            for row in self._stored_states(connection, latest=True):
+            for row in connection.execute(_LATEST_STATES, which):
                 self._states[row.signature] = json.loads(row.method_state)
 
     def read_all_states(self) -> None:
         """Those of earlier suggestions as well, to make these again."""
         with self.engine.connect() as connection:
-            for row in self._stored_states(connection, latest=False):
+            for row in connection.execute(_STATES, {"study": self.study_id}):
                 if row.number < len(self.records):
                     self.records[row.number].method_state = json.loads(row.method_state)
-
-    def _stored_states(self, connection: Connection, *, latest: bool) -> Iterator[Any]:
-        """What suggestions left, or the latest of each signature alone."""
-        mine = sa.and_(trials.c.study_id == self.study_id, trials.c.method_state.is_not(None))
-        query = sa.select(trials.c.number, trials.c.signature, trials.c.method_state).where(mine)
-        if latest:
-            last = sa.select(sa.func.max(trials.c.number)).where(mine).group_by(trials.c.signature)
-            query = query.where(trials.c.number.in_(last))
-        return iter(connection.execute(query))
 
     def _record(
         self, changed: int, number: int, text: str, unit: bytes | None, asked: int, signature: str | None, *rest: Any
@@ -281,10 +387,7 @@ _PROC = Path("/proc")
 
 
 def this_process() -> dict[str, Any]:
-    """The holder of a lease: known by its machine's current boot, its process namespace, its id and its start time.
-
-    So neither a restarted machine, nor a container beside this one, nor a reused id is mistaken for it.
-    """
+    """The holder of a lease; no restarted machine, no container beside this one and no reused id is taken for it."""
     pid = os.getpid()
     return {"host": socket.gethostname(), "place": _place(), "pid": pid, "started": _started(pid)}
 
@@ -313,13 +416,10 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When the process started, in the machine's own count; None where the machine does not say.
-
-    None too for one that has ended and waits to be collected by its parent, which in a container may be never.
-    """
+    """When the process started, in the machine's own count; None where it does not say, or the process has ended."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # from field 3 on; the name, field 2, may hold blanks and brackets
-    return None if fields[0] in "ZX" else fields[19]
+    return None if fields[0] in "ZX" else fields[19]  # Z: its parent, in a container, may never collect it
