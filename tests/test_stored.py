@@ -297,7 +297,7 @@ def test_however_a_study_is_read_it_is_the_same(seed, tmp_path):
     assert any(note is not None for note in now[1])
     for ledger in ledgers:
         assert seen_in(ledger.history(signature)) == now
-        assert seen_in(ledger.history_as_of(ledger.sequence, signature)) == now
+        assert seen_in(ledger.as_of(ledger.sequence).history(signature)) == now
         assert ledger.history("other").metadata == [None] * len(now[1])
         assert ledger.counted == sum(record.state not in ("open", "cancelled") for record in ledger.records)
         assert ledger.taken == study.ledger.taken

@@ -74,14 +74,12 @@ class Record:
         """A dict of the caller's own."""
         return json.loads(self.text)
 
-    def result_as_of(self, sequence: int) -> tuple[float | None, str | None]:
-        """Value and reason, before corrections that came later."""
-        found = self.value, self.reason
-        for until, value, reason in reversed(self.earlier):
-            if sequence >= until:
-                break
-            found = value, reason
-        return found
+    def as_of(self, sequence: int) -> "Record":
+        """The version of that time: a trial that had not ended, or its value before corrections that came later."""
+        if self.told is not None and self.told > sequence:
+            return replace(self, state="running", told=None, value=None)
+        later = [value for at, value, _ in self.earlier if at > sequence]
+        return replace(self, value=later[0]) if later else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,56 +162,26 @@ class Ledger:
     def history(self, signature: str | None) -> History:
         """The study as it is now."""
         pending = [record for record in self.live if record.unit is not None]
+        units, metadata = [record.unit for record in pending], [None] * len(self._told.numbers)
+        if signature in self._with_metadata:  # with 100,000 trials told no ask can go through all
+            metadata = [_metadata(self.records[i], signature) for i in self._told.numbers]
         return History(
             X=self._told.X,
             y=self._told.y,
-            metadata=self._metadata(signature),
-            pending=self._points(pending),
+            metadata=metadata,
+            pending=np.array(units, dtype=float).reshape(len(units), self.space.dim),
             pending_metadata=[_metadata(record, signature) for record in pending],
             number=len(self.records),
             state=self._states.get(signature, {}),
             sequence=self.sequence,
         )
 
-    def _metadata(self, signature: str | None) -> list[Any]:
-        """Of the trials told, where there is any: with 100,000 of them no ask can go through all."""
-        numbers = self._told.numbers
-        if signature not in self._with_metadata:
-            return [None] * len(numbers)
-        return [_metadata(self.records[number], signature) for number in numbers]
-
-    def history_as_of(self, sequence: int, signature: str | None) -> History:
-        """The study as it was when the ledger had grown to this number."""
-        asked = [record for record in self.records if record.asked <= sequence]
-        here = [record for record in asked if record.unit is not None]
-        ended = [record for record in here if record.told is not None and record.told <= sequence]
-        told = sorted((record for record in ended if record.state != "cancelled"), key=_when_told)
-        pending = [record for record in here if record.told is None or record.told > sequence]
-        values = [record.result_as_of(sequence)[0] for record in told]
-        by_ask = sorted(asked, key=lambda record: record.asked)
-        states = [r.method_state for r in by_ask if r.signature == signature and r.method_state is not None]
-        return History(
-            X=self._points(told),
-            y=np.array([math.nan if value is None else value for value in values], dtype=float),
-            metadata=[_metadata(record, signature) for record in told],
-            pending=self._points(pending),
-            pending_metadata=[_metadata(record, signature) for record in pending],
-            number=len(asked),
-            state=states[-1] if states else {},
-            sequence=sequence,
-        )
-
-    def taken_as_of(self, sequence: int) -> set[bytes]:
-        """Points that were not free when the event with this number came."""
-        return {
-            record.unit.tobytes()
-            for record in self.records
-            if record.asked < sequence and record.unit is not None
-            if not (record.state == "cancelled" and record.told is not None and record.told < sequence)
-        }
-
-    def _points(self, records: Sequence[Record]) -> Array:
-        return np.array([record.unit for record in records], dtype=float).reshape(len(records), self.space.dim)
+    def as_of(self, sequence: int) -> "Ledger":
+        """The ledger as it was when it had grown to this number."""
+        past = Ledger(self.space)
+        past._apply([record.as_of(sequence) for record in self.records if record.asked <= sequence])
+        past.sequence = sequence
+        return past
 
     # --- writing ---
 
@@ -347,7 +315,7 @@ class Ledger:
             if record.unit is not None and state != "cancelled":
                 (corrected if before in ENDED else ended).append(record)
         if ended:
-            self._told.extend(sorted(ended, key=_when_told))
+            self._told.extend(sorted(ended, key=lambda record: record.told or 0))
         for record in corrected:
             self._told.correct(record)
 
@@ -386,11 +354,6 @@ def told(record: Record, result: EvaluationResult, sequence: int) -> Record:
         ended=time.time(),
         lease=None,
     )
-
-
-def _when_told(record: Record) -> int:
-    assert record.told is not None
-    return record.told
 
 
 def digest(data: Any) -> str:

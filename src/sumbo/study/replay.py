@@ -97,10 +97,11 @@ def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
     """None for a suggestion that agrees."""
     ledger, signature = optimizer._ledger, optimizer._signature
     assert record.seen is not None
-    history = ledger.history_as_of(record.seen, signature)
+    history = ledger.as_of(record.seen).history(signature)
     context = optimizer._context(history, record.budget)
     answer = optimizer._suggest(context)
-    params, _ = randomness.nearest_untried(ledger.space, answer.point, ledger.taken_as_of(record.asked), context.rng)
+    taken = ledger.as_of(record.asked - 1).taken
+    params, _ = randomness.nearest_untried(ledger.space, answer.point, taken, context.rng)
     left = history.state if record.method_state is None else record.method_state
     if json.dumps(params) == record.text and json.dumps(answer.state) == json.dumps(left):
         return None
