@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -221,10 +220,8 @@ def _parsed(*texts: str) -> Any:
 def _ending(code: int) -> str:
     if code > 0:
         return f"exit code {code}"
-    try:
-        return f"ended by signal {-code} ({signal.Signals(-code).name})"
-    except ValueError:
-        return f"ended by signal {-code}"
+    name = worker.SIGNALS.get(-code)
+    return f"ended by signal {-code}" + (f" ({name})" if name else "")
 
 
 def _tail(file: IO[bytes]) -> str:
