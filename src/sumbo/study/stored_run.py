@@ -14,7 +14,7 @@ from typing import Any
 from sumbo import _interrupts
 from sumbo.errors import MissingPackageError, SettingError, StoreError, StudyFileError
 from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError
-from sumbo.executors.objectives import Function, Job, Objective, Program, check_program, evaluate, evaluate_here
+from sumbo.executors.objectives import Function, Job, Objective, Program, check_program, evaluate
 from sumbo.executors.processes import STDERR, Processes, portable
 from sumbo.study.files.toml import StudyFile
 from sumbo.study.ledger import Record
@@ -118,7 +118,7 @@ def evaluator_of(
 
 def processes(objective: Objective, workers: int, timeout: float | None) -> Processes:
     """Worker processes of this machine. What objectives print goes to errors: standard output is for our answer."""
-    return Processes(portable(partial(evaluate_here, objective)), workers, timeout, prints=STDERR)
+    return Processes(portable(partial(evaluate, objective)), workers, timeout, prints=STDERR)
 
 
 def _client(file: StudyFile) -> Any:
