@@ -205,11 +205,8 @@ def demo(options: argparse.Namespace) -> int:
     from sumbo.cli import demo as demonstration
 
     console = Console(stderr=options.json)
-    console.print(demonstration.introduction(options.seed))
-    outcome = demonstration.run(options.seed, options.budget)
-    groups = [list(group) for group in outcome.learned.groups]
-    data = {"best": outcome.best, "at_random": outcome.at_random, "optimum": outcome.problem.optimum, "groups": groups}
-    return _answer(options, data, lambda: console.print(demonstration.summary(outcome)))
+    data, tables = demonstration.run(options.seed, options.budget, console)
+    return _answer(options, data, lambda: console.print(tables))
 
 
 def _counts_now(store: StoredStudy) -> dict[str, int]:
