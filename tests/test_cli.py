@@ -43,7 +43,7 @@ def test_help_and_version_answer_at_once():
 
 
 def test_an_interrupted_demonstration_says_so(monkeypatch, capsys):
-    def interrupted(seed, budget):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sumbo.cli.demo.run", interrupted)

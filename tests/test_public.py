@@ -103,7 +103,7 @@ HEAVY = {"numpy", "scipy", "numba", "llvmlite", "sqlalchemy", "optuna", "plotly"
     ("code", "allowed"),
     [
         ("import sumbo", ""),
-        ("import sumbo.cli.commands", ""),
+        ("import sumbo.cli", ""),
         ("import sumbo.executors.worker", ""),  # in every worker process
         ("import sumbo; sumbo.Space({'x': sumbo.Float(0, 1)})", "numpy"),
         ("import sumbo.study.stored", "numpy sqlalchemy"),  # what looks at stored studies

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -80,9 +80,7 @@ class _Switch:
             _switch(not self._hold)
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._switched:
             _switch(not self._hold)
         # What compiled code of the user's makes of a Ctrl-C.

@@ -1,8 +1,4 @@
-"""The command line: parse, call, print.
-
-Exit codes: 0 done; 1 it cannot be done, and why is on standard error; 2 the arguments make no sense; 3 no
-evaluation succeeded; 130 interrupted.
-"""
+"""The command line: parse, call, print. `sumbo --help` lists the exit codes."""
 
 import argparse
 import contextlib
@@ -14,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from sumbo._redaction import safe
-from sumbo.cli.parser import parse
+from sumbo.cli.parser import completion, parse
 from sumbo.errors import ObjectiveError, SumboError
 
 
@@ -25,9 +21,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     try:
-        from sumbo.cli import commands  # what a command needs it imports itself, so that `--help` answers at once
+        if options.command == "completion":
+            command = completion
+        else:
+            from sumbo.cli import commands  # imports much: not for `--help`, and not for a shell that starts
 
-        code = commands.COMMANDS[options.command](options)
+            command = getattr(commands, options.command)
+        code: int = command(options)
         sys.stdout.flush()  # here, where it can be said that the disk is full
         return code
     except SumboError as error:
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = error.filename or "standard output"
         text = f"sumbo: {place}: {error.strerror or error}; free some space, or write elsewhere\n"
         sys.stderr.write(safe(text, *_urls(options)))
-        _give_up_output()
+        # What is left in the buffer goes nowhere: Python would try again at its end, and complain.
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return 1
     except Exception:  # a mistake of ours: where it is helps, and a password does not
         sys.stderr.write(safe(traceback.format_exc(), *_urls(options)))
@@ -60,11 +62,3 @@ def _urls(options: argparse.Namespace) -> list[str]:
 
     paths = [getattr(options, "study", None), *getattr(options, "studies", ())]
     return [*options.urls, *(url for path in paths if path for url in urls_of(path))]
-
-
-def _give_up_output() -> None:
-    """What is left in the buffer goes nowhere: Python would try again at its end, and complain."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -1,4 +1,4 @@
-"""What each command does."""
+"""What each command does: a function of its name, which returns the exit code."""
 
 import argparse
 import json
@@ -6,43 +6,46 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sumbo.cli.parser import BY_HAND, completion_script
+from sumbo._files import write_whole
+from sumbo.cli.parser import BY_HAND
+from sumbo.cli.show import as_csv, best_text, format_of, learned, opened, record, show_overview, write_report
 from sumbo.errors import SettingError, SheetError, StudyFileError
+from sumbo.executors import EvaluationResult
+from sumbo.study.files import by_hand, sheets
+from sumbo.study.files.cells import number_of
+from sumbo.study.files.toml import StudyFile, load, method_of
+from sumbo.study.ledger import Record
+from sumbo.study.stored import StoredStudy
 
-if TYPE_CHECKING:
-    from sumbo.executors import EvaluationResult
-    from sumbo.study.files.toml import StudyFile
-    from sumbo.study.ledger import Record
+if TYPE_CHECKING:  # compiled code, which most commands do not need
     from sumbo.study.runner import Progress
-    from sumbo.study.stored import StoredStudy
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate until the budget is spent."""
-    from sumbo.cli.show import best_text, record
-    from sumbo.study.files.toml import method_of
     from sumbo.study.run import checked_objective, run_stored
     from sumbo.study.runner import Progress
 
-    study = _load(options)
+    study = load(options.study)
     budget = options.budget or study.budget
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
     # All that can be wrong with the file is said before there is a study.
     checked_objective(study)
     method_of(study)
-    with _opened(replace(study, budget=budget), create=True) as store:
+    with opened(replace(study, budget=budget), create=True) as store:
         counts = store.counts()
         with Progress(budget, enabled=True, done=counts.finished, failed=counts.failed) as bar:
             for note in store.notes:
                 bar.say(note)
-            ended = run_stored(store, budget, options.workers or study.workers, _shown_by(bar, store), bar.say)
+            show = partial(_show_result, bar, store)
+            ended = run_stored(store, budget, options.workers or study.workers, show, bar.say)
         store.ledger.refresh()
         counts = store.counts()
         if ended and counts.running + counts.waiting and counts.finished < budget:
@@ -60,40 +63,34 @@ def run(options: argparse.Namespace) -> int:
         return _answer(options, data, best_text(store), code=code)
 
 
-def _shown_by(bar: "Progress", store: "StoredStudy") -> "Callable[[Record, EvaluationResult], bool]":
-    """What shows a result: the bar on a terminal; in a log, a line for each trial."""
-
-    def show(record: "Record", result: "EvaluationResult") -> bool:
-        best, failed = store.best(), result.value is None
-        what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
-        text = f"trial {record.number}{'' if failed else ':'} {what}"
-        if bar.on_terminal:
-            if failed:
-                bar.say(text)
-            bar.update(best, failed=failed)
-        else:
-            least = "-" if best is None else f"{best.value:.6g}"
-            bar.say(f"{text} (best {least}, {store.counts().finished}/{bar.budget})")
-        return False  # it goes on
-
-    return show
+def _show_result(bar: "Progress", store: StoredStudy, record: Record, result: EvaluationResult) -> bool:
+    """Show it by the bar on a terminal; in a log, by a line for each trial."""
+    best, failed = store.best(), result.value is None
+    what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
+    text = f"trial {record.number}{'' if failed else ':'} {what}"
+    if bar.on_terminal:
+        if failed:
+            bar.say(text)
+        bar.update(best, failed=failed)
+    else:
+        least = "-" if best is None else f"{best.value:.6g}"
+        bar.say(f"{text} (best {least}, {store.counts().finished}/{bar.budget})")
+    return False  # it goes on
 
 
 def ask(options: argparse.Namespace) -> int:
     """Hand out experiments."""
-    from sumbo.study.files import sheets
-    from sumbo.study.files.toml import method_of
-
-    study = _load(options)
+    study = load(options.study)
     if options.open and options.n is not None:
         raise SettingError("--open lists experiments handed out before, -n asks for new ones; give one of them")
     if (options.append or options.force) and not options.csv:
         raise SettingError("--append and --force say what becomes of a table that is there; name it with --csv FILE")
     target = Path(options.csv) if options.csv else None
-    _check_table(study, target, options)
+    if target is not None:
+        _check_table(study, target, options)
     if not options.open:
         method_of(study)
-    with _opened(study, create=not options.open) as store:
+    with opened(study, create=not options.open) as store:
         if options.open:
             trials = [trial for trial in store.records if trial.state == "open"]
         else:
@@ -113,23 +110,18 @@ def ask(options: argparse.Namespace) -> int:
 
 def tell(options: argparse.Namespace) -> int:
     """Record results."""
-    from sumbo.executors import EvaluationResult
-    from sumbo.study.files import by_hand, sheets
-
-    study = _load(options)
+    study = load(options.study)
     _check_tell(options)
     # A table of one's own can begin a study.
     sheet = sheets.read_sheet(study, options.result, own=options.own) if options.trial is None else None
     notes: list[str] = []
-    with _opened(study, create=sheet is not None and all(row.number is None for row in sheet.rows)) as store:
+    with opened(study, create=sheet is not None and all(row.number is None for row in sheet.rows)) as store:
         if sheet is not None:
             told = by_hand.tell_sheet(store, sheet, options.result, replace=options.replace)
             notes += [f"{sheet.empty} rows have no result yet"] if sheet.empty else []
             notes += [f"columns left alone: {', '.join(sheet.ignored)}"] if sheet.ignored else []
         else:
-            why = options.failed
-            result = _value(options.result) if why is None else EvaluationResult(reason=why.strip() or BY_HAND)
-            told = by_hand.tell_one(store, options.trial, result, replace=options.replace)
+            told = by_hand.tell_one(store, options.trial, _result(options), replace=options.replace)
         data = asdict(told) | {"notes": notes, "counts": _counts_now(store)}
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
@@ -138,9 +130,7 @@ def tell(options: argparse.Namespace) -> int:
 
 def cancel(options: argparse.Namespace) -> int:
     """Take trials back."""
-    from sumbo.study.files import by_hand
-
-    with _opened(_load(options)) as store:
+    with opened(load(options.study)) as store:
         by_hand.cancel(store, list(dict.fromkeys(options.trials)))
         data = {"cancelled": options.trials, "counts": _counts_now(store)}
     text = f"cancelled: {', '.join(map(str, options.trials))}\n"
@@ -149,17 +139,13 @@ def cancel(options: argparse.Namespace) -> int:
 
 def best(options: argparse.Namespace) -> int:
     """Show the best trial."""
-    from sumbo.cli.show import best_text
-
-    with _opened(_load(options)) as store:
+    with opened(load(options.study)) as store:
         return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
 
 
 def show(options: argparse.Namespace) -> int:
     """Show how the study stands."""
-    from sumbo.cli.show import learned, record, show_overview
-
-    with _opened(_load(options)) as store:
+    with opened(load(options.study)) as store:
         data = _summary(store) | {"trials": [record(store.file, trial) for trial in store.records[-options.n :]]}
         found = learned(store) if options.learned else None
         if found is not None:
@@ -169,25 +155,24 @@ def show(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write all trials."""
-    from sumbo.cli.exporting import as_csv, format_of
-    from sumbo.cli.show import record
-
-    study = _load(options)
-    target = Path(options.optuna or options.out) if options.optuna or options.out else None
+    study = load(options.study)
+    target = Path(options.optuna or options.out or "")
     if options.optuna:
         from sumbo.integrations.optuna import as_optuna
 
-        if os.path.lexists(options.optuna):
+        if os.path.lexists(target):
             raise SettingError(
                 f"{options.optuna}: expected a new file, and there is such a file already; choose another"
             )
-    _check_target(target)
-    contents = None if target is None else as_optuna if options.optuna else format_of(target)
-    with _opened(study) as store:
+    contents = None
+    if options.optuna or options.out:
+        _check_target(target)
+        contents = as_optuna if options.optuna else format_of(target)
+    with opened(study) as store:
         records = [record(study, trial) for trial in store.records]
-    _check_told(study, target, records)
-    if target is None or contents is None:
+    if contents is None:
         return _answer(options, {"trials": records}, lambda: _write_out(as_csv(study, records)))
+    _check_told(study, target, records)
     _write(target, contents(study, records))
     text = f"{len(records)} trials in {target}\n"
     return _answer(options, {"trials": len(records), "out": str(target)}, text)
@@ -195,8 +180,6 @@ def export(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write the page that shows what was learned."""
-    from sumbo.cli.show import report as write_report
-
     made = write_report(options)
     return _answer(options, made, f"{made['trials']} trials in {made['out']}\n")
 
@@ -210,7 +193,7 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Make the suggestions of a study again."""
-    with _opened(_load(options)) as store:
+    with opened(load(options.study)) as store:
         found = store.replay()
     return _answer(options, asdict(found) | {"exact": found.exact}, f"{found}\n", code=0 if found.exact else 1)
 
@@ -222,49 +205,13 @@ def demo(options: argparse.Namespace) -> int:
     from sumbo.cli import demo as demonstration
 
     console = Console(stderr=options.json)
-    console.print(demonstration.introduction(options.seed))
-    outcome = demonstration.run(options.seed, options.budget)
-    groups = [list(group) for group in outcome.learned.groups]
-    data = {"best": outcome.best, "at_random": outcome.at_random, "optimum": outcome.problem.optimum, "groups": groups}
-    return _answer(options, data, lambda: console.print(demonstration.summary(outcome)))
+    data, tables = demonstration.run(options.seed, options.budget, console)
+    return _answer(options, data, lambda: console.print(tables))
 
 
-def completion(options: argparse.Namespace) -> int:
-    """Print a completion script."""
-    text = completion_script(options.shell)
-    return _answer(options, {"shell": options.shell, "script": text}, text)
-
-
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    command.__name__: command
-    for command in (run, ask, tell, cancel, best, show, export, report, replay, reproduce, demo, completion)
-}
-
-
-# --- studies -----------------------------------------------------------------------------------------------
-# Imports are inside of functions: a command loads what it needs, and `sumbo --help` nothing.
-
-
-def _load(options: argparse.Namespace) -> "StudyFile":
-    from sumbo.study.files.toml import load
-
-    return load(options.study)
-
-
-@contextmanager
-def _opened(study: "StudyFile", *, create: bool = False) -> "Iterator[StoredStudy]":
-    from sumbo.study.stored import StoredStudy, storage_errors
-
-    with storage_errors(study):
-        yield StoredStudy.open(study, create=create)
-
-
-def _counts_now(store: "StoredStudy") -> dict[str, int]:
+def _counts_now(store: StoredStudy) -> dict[str, int]:
     store.ledger.refresh()
     return asdict(store.counts())
-
-
-# --- answers -----------------------------------------------------------------------------------------------
 
 
 def _answer(
@@ -291,7 +238,7 @@ def _write_out(text: str) -> None:
         sys.stdout.write(text)
 
 
-def _summary(store: "StoredStudy") -> dict[str, Any]:
+def _summary(store: StoredStudy) -> dict[str, Any]:
     best = store.best()
     return {
         "study": store.file.name,
@@ -301,9 +248,6 @@ def _summary(store: "StoredStudy") -> dict[str, Any]:
         "params": best and best.params,
         "counts": asdict(store.counts()),
     }
-
-
-# --- arguments ---------------------------------------------------------------------------------------------
 
 
 def _check_tell(options: argparse.Namespace) -> None:
@@ -320,20 +264,17 @@ def _check_tell(options: argparse.Namespace) -> None:
         )
 
 
-def _value(text: str) -> Any:
-    from sumbo.executors import EvaluationResult
-    from sumbo.study.files.cells import number_of
-
-    number = number_of("value", text)
+def _result(options: argparse.Namespace) -> EvaluationResult:
+    if options.failed is not None:
+        return EvaluationResult(reason=options.failed.strip() or BY_HAND)
+    number = number_of("value", options.result)
     if not math.isfinite(number):
-        raise SheetError(f"value: expected a finite number, got {text!r}; use --failed if there is none")
+        raise SheetError(f"value: expected a finite number, got {options.result!r}; use --failed if there is none")
     return EvaluationResult(number)
 
 
-def _check_target(path: Path | None) -> None:
+def _check_target(path: Path) -> None:
     """Before trials are handed out: can the file be written?"""
-    if path is None:
-        return
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise SettingError(f"{path}: expected a file in a folder that exists; correct the path")
     if path.is_file() or not path.exists():  # no pipe or device
@@ -343,11 +284,9 @@ def _check_target(path: Path | None) -> None:
             raise SettingError(f"{path}: cannot be written: {error.strerror or error}; choose another path") from None
 
 
-def _check_told(study: "StudyFile", path: Path | None, records: list[dict[str, Any]]) -> None:
+def _check_told(study: StudyFile, path: Path, records: list[dict[str, Any]]) -> None:
     """Before a table is written over: was everything told that was typed into it?"""
-    from sumbo.study.files import sheets
-
-    if path is None or not _is_filled(path):
+    if not _is_filled(path):
         return
     try:
         filled = sheets.filled_trials(study, path)
@@ -364,12 +303,10 @@ def _is_filled(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-def _check_table(study: "StudyFile", path: Path | None, options: argparse.Namespace) -> None:
+def _check_table(study: StudyFile, path: Path, options: argparse.Namespace) -> None:
     """Before trials are handed out: can the table be written, and nothing be lost that was typed into it?"""
-    from sumbo.study.files import sheets
-
     _check_target(path)
-    if path is None or options.force or not _is_filled(path):
+    if options.force or not _is_filled(path):
         return
     if not options.append:
         raise SettingError(
@@ -380,8 +317,6 @@ def _check_table(study: "StudyFile", path: Path | None, options: argparse.Namesp
 
 
 def _write(path: Path, data: bytes) -> None:
-    from sumbo._files import write_whole
-
     try:
         write_whole(path, data)
     except OSError as error:

@@ -1,6 +1,7 @@
 """Commands and their options, and scripts by which shells complete them."""
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -257,12 +258,13 @@ def _others(add: Add) -> None:
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
-def _count(text: str) -> int:
-    return _whole(text, 1)
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or not least <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} up, got {text!r}")
+    return int(text)
 
 
-def _number(text: str) -> int:
-    return _whole(text, 0)
+_count, _number = partial(_whole, least=1), partial(_whole, least=0)
 
 
 def _configuration(text: str) -> tuple[int, ...]:
@@ -280,31 +282,21 @@ def _of_experiment(text: str) -> tuple[str, int]:
     return name, _count(number)
 
 
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or not least <= int(text) < 2**63:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} up, got {text!r}")
-    return int(text)
-
-
 # --- completion ---
-
-
-def completion_script(shell: str) -> str:
-    """The script for bash, zsh or fish, made from the parser, so that it cannot fall behind."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](_summaries())
-
 
 Summaries = dict[str, tuple[str, list[tuple[str, str]]]]  # by command: what it does, [(option, help)]
 
 
-def _summaries() -> Summaries:
+def completion(options: argparse.Namespace) -> int:
+    """Print the script for bash, zsh or fish, made from the parser, so that it cannot fall behind."""
     subparsers = next(a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    summaries = {action.dest: action.help or "" for action in subparsers._choices_actions}
-    found: Summaries = {}
-    for name, command in subparsers.choices.items():
-        options = [(o, a.help or "") for a in command._actions for o in a.option_strings if o.startswith("-")]
-        found[name] = (summaries[name], options)
-    return found
+    commands = {
+        about.dest: (about.help or "", [(o, a.help or "") for a in command._actions for o in a.option_strings])
+        for about, command in zip(subparsers._choices_actions, subparsers.choices.values(), strict=True)
+    }
+    script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell](commands)
+    sys.stdout.write(json.dumps({"shell": options.shell, "script": script}) + "\n" if options.json else script)
+    return 0
 
 
 def _bash(commands: Summaries) -> str:

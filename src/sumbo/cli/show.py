@@ -1,10 +1,14 @@
-"""A stored study, shown: as plain data, as text and tables, and as a page, once or again and again."""
+"""A stored study, shown: as plain data, as text and tables, as a file, and as a page, once or again and again."""
 
 import argparse
+import io
+import json
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -12,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sumbo._redaction import safe, shown
+from sumbo.errors import MissingPackageError, SettingError
 from sumbo.executors.objectives import as_text
 from sumbo.space import Space
+from sumbo.study.files.cells import plain, written
+from sumbo.study.files.sheets import TRIAL, csv_text
 from sumbo.study.files.toml import StudyFile, load
 from sumbo.study.ledger import Record
 from sumbo.study.stored import StoredStudy, storage_errors
@@ -21,11 +28,21 @@ from sumbo.study.stored import StoredStudy, storage_errors
 if TYPE_CHECKING:  # compiled code, which most commands do not need
     from sumbo.insights.analysis import StudyAnalysis
 
+Records = Sequence[dict[str, Any]]
+
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60  # of a line of blocks
 _ROWS = 12  # of a table of what was learned
 _LOOK = 3.0  # seconds between two looks at a study that is being watched
 _REST = 2.0  # a page is made again after so many times as long as it took
+
+
+@contextmanager
+def opened(file: StudyFile, *, create: bool = False) -> Iterator[StoredStudy]:
+    """The stored study; what its database raises inside, too, is a StoreError."""
+    with storage_errors(file):
+        yield StoredStudy.open(file, create=create)
 
 
 # --- as plain data and as text -----------------------------------------------------------------------------
@@ -168,10 +185,97 @@ def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -
         console.print("\nno two parameters are likely to interact")
 
 
+# --- as a file -----------------------------------------------------------------------------------------------
+
+
+def as_csv(study: StudyFile, records: Records) -> str:
+    """A table that `sumbo tell --own` can read again."""
+    columns = _by_column(study, records)
+    columns[study.value_column] = ["failed" if row["state"] == "failed" else row["value"] for row in records]
+    rows = [columns, *zip(*columns.values(), strict=True)]
+    return csv_text(["" if cell is None else written(cell) for cell in row] for row in rows)
+
+
+def _as_parquet(study: StudyFile, records: Records) -> bytes:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        what = "Parquet needs pyarrow; pip install pyarrow, or give a file that ends in .csv"
+        raise MissingPackageError(what) from None
+    columns = _by_column(study, records)
+    for name in study.space:
+        values = columns[name]
+        if len({type(value) for value in values if value is not None}) > 1:  # a column has one type
+            columns[name] = [None if value is None else as_text(value) for value in values]
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def _as_workbook(study: StudyFile, records: Records) -> bytes:
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+    except ImportError:
+        what = "a workbook needs openpyxl; pip install 'sumbo[xlsx]', or give a file that ends in .csv"
+        raise MissingPackageError(what) from None
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("trials")
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        made = WriteOnlyCell(sheet, _NOT_IN_XML.sub(lambda found: f"\\x{ord(found.group()):02x}", value))
+        made.data_type, made.quotePrefix = "s", True  # text, also after somebody has edited it; never a formula
+        return made
+
+    columns = _by_column(study, records)
+    sheet.append([cell(name) for name in columns])
+    for row in zip(*columns.values(), strict=True):
+        sheet.append([cell(value) for value in row])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+_FORMATS: dict[str, Callable[[StudyFile, Records], bytes]] = {
+    ".csv": lambda study, records: as_csv(study, records).encode(),
+    ".json": lambda study, records: (json.dumps(list(records), indent=1) + "\n").encode(),
+    ".jsonl": lambda study, records: "".join(json.dumps(row) + "\n" for row in records).encode(),
+    ".parquet": _as_parquet,
+    ".xlsx": _as_workbook,
+}
+
+
+def format_of(path: Path) -> Callable[[StudyFile, Records], bytes]:
+    """What makes the contents of such a file; a SettingError if its ending is not known."""
+    ending = path.suffix.lower()
+    if not ending and path.exists() and not path.is_file():  # a pipe or a device has no ending
+        ending = ".csv"
+    if ending not in _FORMATS:
+        raise SettingError(f"{path}: expected a file that ends in one of {', '.join(_FORMATS)}; got {ending!r}")
+    return _FORMATS[ending]
+
+
+def _by_column(study: StudyFile, records: Records) -> dict[str, list[Any]]:
+    """The columns by name; those beside the parameters have another one where a parameter is called so."""
+    taken = {plain(name).lower() for name in study.space}
+    columns = {TRIAL: [row[TRIAL] for row in records]}
+    columns |= {name: [row["params"][name] for row in records] for name in study.space}
+    columns[study.value_column] = [row["value"] for row in records]
+    for key in ("state", "reason", "started", "seconds"):
+        name = key
+        while name in taken:
+            name = f"trial {name}"
+        columns[name] = [row[key] for row in records]
+    return columns
+
+
 # --- as a page ---------------------------------------------------------------------------------------------
 
 
-def report(options: argparse.Namespace) -> dict[str, Any]:
+def write_report(options: argparse.Namespace) -> dict[str, Any]:
     """Write the page; with --watch until the studies are done or Ctrl-C."""
     from sumbo.report.page import write
 
@@ -180,34 +284,34 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
 
         sources = [partial(open_view, options.storage, name) for name in options.studies]
     else:
-        sources = [partial(_opened, load(path)) for path in options.studies]
+        sources = [partial(_analysed, load(path)) for path in options.studies]
     target, started = Path(options.out), time.monotonic()
     views = [source(_say) for source in sources]
     write(views, target, watching=options.watch and not _over(views, options))
-    _say("")
     try:
         if options.watch:
+            _say("")
             sys.stderr.write(f"sumbo: watching; open {target} in a browser, Ctrl-C ends\n")
         took = time.monotonic() - started
         while options.watch and not _over(views, options):
+            _say("")
             time.sleep(max(_LOOK, _REST * took))
             fresh = [source(_say) for source in sources]
             if list(map(_outline, fresh)) != list(map(_outline, views)):
                 started = time.monotonic()
                 write(fresh, target, watching=not _over(fresh, options))
                 took, views = time.monotonic() - started, fresh
-                _say("")
     except KeyboardInterrupt:
         write(views, target)  # a page that nobody refreshes any more shall not look again
-        _say("")
+    _say("")
     return {"out": str(target), "bytes": target.stat().st_size, "trials": sum(len(view.rows) for view in views)}
 
 
-def _opened(file: StudyFile, say: Callable[[str], None]) -> "StudyAnalysis":
+def _analysed(file: StudyFile, say: Callable[[str], None]) -> "StudyAnalysis":
     from sumbo.insights.analysis import StudyAnalysis
 
-    with storage_errors(file):
-        return StudyAnalysis.of_stored(StoredStudy.open(file, create=False), say=say)
+    with opened(file) as study:
+        return StudyAnalysis.of_stored(study, say=say)
 
 
 def _outline(view: "StudyAnalysis") -> list[tuple[Any, ...]]:

@@ -150,10 +150,7 @@ class ExecutorGoneError(Exception):
     """The executor takes no more work."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    argument: Any
-    answer: "Future[EvaluationResult]"
+_Job = tuple[Any, "Future[EvaluationResult]"]  # an argument, and where to answer
 
 
 class ExecutorAdapter:
@@ -171,15 +168,15 @@ class ExecutorAdapter:
         self._timeout = timeout
         self._news: queue.SimpleQueue[_Job | Future[Any] | None] = queue.SimpleQueue()
         self._waiting: deque[_Job] = deque()
-        self._running: dict[Future[Any], tuple[_Job, float]] = {}
+        self._running: dict[Future[Any], tuple[Future[EvaluationResult], float]] = {}  # with when they began
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
         """Evaluate at this argument as soon as there is a place."""
-        job = _Job(argument, Future())
-        self._news.put(job)
-        return job.answer
+        answer: Future[EvaluationResult] = Future()
+        self._news.put((argument, answer))
+        return answer
 
     def close(self) -> None:
         """Take back what has not begun, and wait for nothing."""
@@ -192,45 +189,44 @@ class ExecutorAdapter:
                 news = self._news.get(timeout=self._patience())
                 if news is None:
                     break
-                if isinstance(news, _Job):
+                if isinstance(news, tuple):
                     self._waiting.append(news)
                 else:
                     self._end(news)
             except queue.Empty:
                 self._give_up()
             while self._waiting and len(self._running) < self._workers:
-                self._begin(self._waiting.popleft())
+                self._begin(*self._waiting.popleft())
         for future in self._running:
             future.cancel()
 
-    def _begin(self, job: _Job) -> None:
-        if not job.answer.set_running_or_notify_cancel():
+    def _begin(self, argument: Any, answer: "Future[EvaluationResult]") -> None:
+        if not answer.set_running_or_notify_cancel():
             return
         # Dask's takes work after it gave up its scheduler, and never answers: that would be waited for without end.
         if getattr(getattr(self._executor, "_client", None), "status", None) in ("closing", "closed"):
-            job.answer.set_exception(ExecutorGoneError("the connection to Dask's scheduler is closed"))
+            answer.set_exception(ExecutorGoneError("the connection to Dask's scheduler is closed"))
             return
         try:
-            future = self._executor.submit(evaluate, self._f, job.argument)
+            future = self._executor.submit(evaluate, self._f, argument)
         except Exception as error:  # broken, or shut down; each executor has errors of its own
-            job.answer.set_exception(ExecutorGoneError(described(error)))
+            answer.set_exception(ExecutorGoneError(described(error)))
             return
-        self._running[future] = job, time.monotonic()
+        self._running[future] = answer, time.monotonic()
         future.add_done_callback(self._news.put)
 
     def _end(self, future: "Future[Any]") -> None:
         if future not in self._running:  # given up before
             return
-        job, began = self._running.pop(future)
+        answer, began = self._running.pop(future)
         seconds = time.monotonic() - began
-        error = None if future.cancelled() else future.exception()
         if future.cancelled():
-            answer = EvaluationResult(reason="the executor cancelled it")
-        elif error is not None:  # a dead worker; an objective or a value that cannot be sent
-            answer = EvaluationResult(reason=described(error))
+            result = EvaluationResult(reason="the executor cancelled it")
+        elif (error := future.exception()) is not None:  # a dead worker; an objective or a value that cannot be sent
+            result = EvaluationResult(reason=described(error))
         else:
-            answer = future.result()
-        job.answer.set_result(replace(answer, seconds=seconds))
+            result = future.result()
+        answer.set_result(replace(result, seconds=seconds))
 
     def _patience(self) -> float | None:
         if self._timeout is None or not self._running:
@@ -242,6 +238,6 @@ class ExecutorAdapter:
         assert self._timeout is not None
         now = time.monotonic()
         for future in [f for f, (_, began) in self._running.items() if now - began >= self._timeout]:
-            job, began = self._running.pop(future)
+            answer, began = self._running.pop(future)
             future.cancel()
-            job.answer.set_result(EvaluationResult(reason=too_long(self._timeout), seconds=now - began))
+            answer.set_result(EvaluationResult(reason=too_long(self._timeout), seconds=now - began))

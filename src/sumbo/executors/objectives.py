@@ -9,13 +9,11 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import IO, Any
 
 from sumbo._redaction import safe
@@ -60,20 +58,13 @@ class Job:
     params: dict[str, Any]
 
 
-def evaluate(objective: Objective, job: Job, group: "Group | None" = None) -> EvaluationResult:
+def evaluate(objective: Objective, job: Job) -> EvaluationResult:
     """Evaluate one job. An exception of the objective is the worker's to report."""
     if isinstance(objective, Function):
         return result_of(_found(objective)(dict(job.params)))
-    result = run_program(objective, job, group)
+    result = run_program(objective, job)
     # With what the program printed.
     return result if result.reason is None else replace(result, reason=safe(result.reason), detail=safe(result.detail))
-
-
-def evaluate_here(objective: Objective, job: Job) -> EvaluationResult:
-    """The same in a worker process of our own, which ends the program when it must end itself."""
-    group = Group()
-    worker.at_end[:] = [group.end]
-    return evaluate(objective, job, group)
 
 
 def _found(function: Function) -> Any:
@@ -111,12 +102,7 @@ def as_text(value: Any) -> str:
 def check_program(program: Program) -> None:
     """Raise a StudyFileError if the program cannot be started, before a trial is spent on finding out."""
     name = program.command[0]
-    if os.sep not in name:
-        found = shutil.which(name) is not None
-    else:
-        path = Path(program.folder, name)
-        found = path.is_file() and os.access(path, os.X_OK)
-    if not found:
+    if shutil.which(os.path.join(program.folder, name) if os.sep in name else name) is None:
         raise StudyFileError(
             f"command: expected a program that can be run, got {name!r}; looked for it from {program.folder}. "
             "Give its path from the study file, and make it executable (chmod +x)"
@@ -149,9 +135,10 @@ class Group:
             worker.kill_group(self._pid)
 
 
-def run_program(program: Program, job: Job, group: Group | None = None) -> EvaluationResult:
-    """Run it once; another thread can end it through its group."""
-    group = group or Group()
+def run_program(program: Program, job: Job) -> EvaluationResult:
+    """Run it once. A worker process of our own ends it when it must end itself."""
+    group = Group()
+    worker.at_end[:] = [group.end]
     arguments = [filled(a, job.params) if program.parameters == "arguments" else a for a in program.command]
     environment = os.environ | {"SUMBO_STUDY": job.study, "SUMBO_TRIAL": str(job.number)}
     if program.parameters == "environment":
@@ -221,10 +208,8 @@ def _parsed(*texts: str) -> Any:
 def _ending(code: int) -> str:
     if code > 0:
         return f"exit code {code}"
-    try:
-        return f"ended by signal {-code} ({signal.Signals(-code).name})"
-    except ValueError:
-        return f"ended by signal {-code}"
+    name = worker.SIGNALS.get(-code)
+    return f"ended by signal {-code}" + (f" ({name})" if name else "")
 
 
 def _tail(file: IO[bytes]) -> str:

@@ -13,7 +13,6 @@ import os
 import pickle
 import queue
 import secrets
-import signal
 import subprocess
 import sys
 import threading
@@ -186,16 +185,35 @@ class _Worker:
 
     def hire(self) -> None:
         """See to it that there is a process."""
-        if self._process is None or self._process.poll() is not None:
-            self._start()
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.bury()
+        self._mark = secrets.token_hex(8)
+        # Workers fill the machine, so each keeps to one thread.
+        marks = f"{os.environ.get(worker.MARK, '')} {self._mark}".strip()
+        environment = os.environ | {"SUMBO_THREADS": "1", worker.MARK: marks}
+        with _inheritable(self._prints) as prints:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, json.dumps([sys.path, prints, self._mark])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+                pass_fds=() if prints == STDERR else (prints,),
+            )
+        self._frames = queue.SimpleQueue()
+        try:
+            threading.Thread(target=_listen, args=(self._process.stdout, self._frames), daemon=True).start()
+        except RuntimeError:
+            self.bury()
+            raise
+        _say(self._process, self._f)
 
     def answer(self, argument: bytes) -> EvaluationResult:
         process = self._process
         assert process is not None
-        assert process.stdin is not None
         began = time.monotonic()
-        with contextlib.suppress(OSError, ValueError):  # it died or was dismissed this moment: `_frame` finds out
-            worker.send(process.stdin, argument)
+        _say(process, argument)
         # The time that a new process takes to start is not the objective's.
         frame = self._frame(float("inf"))
         if frame == worker.BEGUN:
@@ -206,7 +224,7 @@ class _Worker:
             return replace(_read(frame), seconds=seconds)
         late = self._timeout is not None and process.poll() is None and not self._dismissed
         self.bury()
-        died = f"the worker process died ({ending(process.returncode)})"
+        died = f"the worker process died ({_ending(process.returncode)})"
         return EvaluationResult(reason=too_long(self._timeout or 0.0) if late else died, seconds=seconds)
 
     def _frame(self, deadline: float) -> bytes | None:
@@ -224,36 +242,11 @@ class _Worker:
                 return None
         return None
 
-    def _start(self) -> None:
-        self.bury()
-        self._mark = secrets.token_hex(8)
-        # Workers fill the machine, so each keeps to one thread.
-        marks = f"{os.environ.get(worker.MARK, '')} {self._mark}".strip()
-        environment = os.environ | {"SUMBO_THREADS": "1", worker.MARK: marks}
-        with _inheritable(self._prints) as prints:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps([sys.path, prints, self._mark])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-                pass_fds=() if prints == STDERR else (prints,),
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._frames = queue.SimpleQueue()
-        try:
-            threading.Thread(target=_listen, args=(self._process.stdout, self._frames), daemon=True).start()
-        except RuntimeError:
-            self.bury()
-            raise
-        with contextlib.suppress(OSError, ValueError):
-            worker.send(self._process.stdin, self._f)
-
     def dismiss(self) -> None:
         """Ask it to end, with what it runs, and let it not be replaced."""
         self._dismissed = True
-        _say_farewell(self._process)
+        if self._process is not None:
+            _say_farewell(self._process)
 
     def bury(self) -> None:
         """See to it that it has ended, and all that it started."""
@@ -298,12 +291,17 @@ def _listen(stream: IO[bytes], frames: "queue.SimpleQueue[bytes | None]") -> Non
     frames.put(None)
 
 
-def _say_farewell(process: "subprocess.Popen[bytes] | None") -> None:
-    if process is not None and process.stdin is not None:
-        with contextlib.suppress(OSError, ValueError):
-            worker.send(process.stdin, worker.FAREWELL)
-        with contextlib.suppress(OSError, ValueError):  # its thread may be writing or closing it at this moment
-            process.stdin.close()
+def _say(process: "subprocess.Popen[bytes]", data: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError, ValueError):  # it died or was dismissed this moment: `_frame` finds out
+        worker.send(process.stdin, data)
+
+
+def _say_farewell(process: "subprocess.Popen[bytes]") -> None:
+    _say(process, worker.FAREWELL)
+    assert process.stdin is not None
+    with contextlib.suppress(OSError, ValueError):  # its thread may be writing or closing it at this moment
+        process.stdin.close()
 
 
 def _read(frame: bytes) -> EvaluationResult:
@@ -315,11 +313,8 @@ def _read(frame: bytes) -> EvaluationResult:
     return answer
 
 
-def ending(code: int | None) -> str:
-    """How a process ended, in words."""
+def _ending(code: int | None) -> str:
     if code is None or code >= 0:
         return f"exit code {code}"
-    try:
-        return f"signal {-code}, {signal.Signals(-code).name}"
-    except ValueError:
-        return f"signal {-code}"
+    name = worker.SIGNALS.get(-code)
+    return f"signal {-code}" + (f", {name}" if name else "")

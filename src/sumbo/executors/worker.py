@@ -29,6 +29,7 @@ FAREWELL = b""  # the frame that says: end now; I see to what you started
 
 at_end: list[Callable[[], None]] = []  # what to do before the worker ends because its parent wants so, or died
 
+SIGNALS = {number.value: number.name for number in signal.Signals}
 MARK = "SUMBO_WORKER"  # the variable that holds the marks of the workers above, innermost last
 
 _LENGTH = struct.Struct("!Q")
@@ -61,14 +62,18 @@ def main(prints: int, mark: str) -> None:
         prints: the file descriptor where what the objective prints is to go.
         mark: what the environment of all that the objective starts holds, unless it is changed.
     """
-    jobs, answers = _private_streams(prints)
+    # Our end of the pipes, out of the objective's reach: it reads nothing, and prints elsewhere.
+    jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(prints, 1)
     streams = {name: (number, os.dup(number)) for number, name in ((1, "stdout"), (2, "stderr"))}
     if not hasattr(os, "setsid"):  # elsewhere the parent has put us into a session that Ctrl-C does not reach
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     listener = threading.Thread(target=_listen, args=(jobs, arrived, mark), daemon=True)
     listener.start()
-    function = _for_this_process(_function(arrived.get()))
+    function = _function(arrived.get())
     with contextlib.suppress(BrokenPipeError):  # the parent died: nobody wants an answer, or a word about that
         while True:
             data = arrived.get()
@@ -78,15 +83,6 @@ def main(prints: int, mark: str) -> None:
             send(answers, answer)
     listener.join(_FAREWELL)  # it sees that too, and ends the process in its own way
     os._exit(1)
-
-
-def _private_streams(prints: int) -> tuple[IO[bytes], IO[bytes]]:
-    """Our end of the pipes, out of the objective's reach: it reads nothing, and prints elsewhere."""
-    jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(prints, 1)
-    return jobs, answers
 
 
 def _mend(streams: dict[str, tuple[int, int]]) -> None:
@@ -117,22 +113,16 @@ def _listen(jobs: IO[bytes], arrived: "queue.SimpleQueue[bytes]", mark: str) -> 
 
 
 def _function(data: bytes) -> Callable[[Any], Any]:
+    """The function that was sent, but for children that it forks and that come back from it: they answer nothing."""
+    own, problem = os.getpid(), None
     try:
-        return pickle.loads(data)
+        function: Callable[[Any], Any] = pickle.loads(data)
     except Exception as error:  # a module that is not there, or that raises when imported
         problem = error
 
-    def fail(_: Any) -> Any:
-        raise problem
-
-    return fail
-
-
-def _for_this_process(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function, but for children that it forks and that come back from it: they end, and answer nothing."""
-    own = os.getpid()
-
     def call(argument: Any) -> Any:
+        if problem is not None:
+            raise problem
         try:
             return function(argument)
         finally:

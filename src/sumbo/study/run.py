@@ -355,7 +355,7 @@ def evaluator_of(
 
 def processes(objective: objectives.Objective, workers: int, timeout: float | None) -> Processes:
     """Worker processes of this machine. What objectives print goes to errors: standard output is for our answer."""
-    return Processes(portable(partial(objectives.evaluate_here, objective)), workers, timeout, prints=STDERR)
+    return Processes(portable(partial(objectives.evaluate, objective)), workers, timeout, prints=STDERR)
 
 
 def checked_objective(study: "StudyFile") -> objectives.Objective:

@@ -52,27 +52,30 @@ class Sheet:
 
 def write_sheet(study: StudyFile, trials: Iterable[Trial]) -> str:
     """A table of trials to fill in."""
+    header = [TRIAL, *map(written, study.space.names), study.value_column]
+    rows = [[str(number), *(written(params[name]) for name in study.space), ""] for number, params in trials]
+    return csv_text([header, *rows])
+
+
+def csv_text(rows: Iterable[Iterable[str]], separator: str = ",", end: str = "\n") -> str:
+    """Rows of cells as CSV."""
     out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow([TRIAL, *map(written, study.space.names), study.value_column])
-    for number, params in trials:
-        table.writerow([number, *(written(params[name]) for name in study.space), ""])
+    csv.writer(out, delimiter=separator, lineterminator=end).writerows(rows)
     return out.getvalue()
 
 
 def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> bytes:
     """A table that is there, with rows for those trials that it does not have; all else stays as it was typed."""
     table = _Table(study, path)
-    table.check_whole()
+    missing = [TRIAL] if table.trial is None else [name for name, i in table.params.items() if i is None]
+    if missing:
+        raise SheetError(f"{path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
     there = {table.trial_in(cells) for _, cells in table.lines}
-    comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines for i in table.floats)
-    out = io.StringIO()
+    floats = [table.value, *(i for name, i in table.params.items() if study.space[name].kind == "float")]
+    comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines for i in floats)
     end = "\r\n" if "\r\n" in table.text else "\n"
-    writer = csv.writer(out, delimiter=table.separator, lineterminator=end)
-    for number, params in trials:
-        if str(number) not in there:
-            writer.writerow(table.cells(number, params, comma=comma))
-    rows = out.getvalue() if table.text.endswith("\n") else end + out.getvalue()
+    new = [table.cells(number, params, comma=comma) for number, params in trials if str(number) not in there]
+    rows = ("" if table.text.endswith("\n") else end) + csv_text(new, table.separator, end)
     try:
         for parameter in study.space.parameters:  # before there is a trial that needs it
             "".join(map(written, getattr(parameter, "choices", ()))).encode(table.encoding)
@@ -184,26 +187,15 @@ class _Table:
                 f"{self._path}: expected a column {missing[0]!r}, since {why}{_near(missing[0], self.ignored)}"
             )
 
-    @property
-    def floats(self) -> list[int | None]:
-        """The columns where a decimal comma may be."""
-        return [self.value, *(i for n, i in self.params.items() if self._space[n].kind == "float")]
-
     def trial_in(self, cells: list[str]) -> str:
         """The trial's number as text, however a spreadsheet wrote it."""
         return _cell(cells, self.trial).partition(".")[0]
-
-    def check_whole(self) -> None:
-        """Raise a SheetError unless rows with a trial, all parameters and a value can be added."""
-        missing = [TRIAL] if self.trial is None else [name for name, i in self.params.items() if i is None]
-        if missing:
-            raise SheetError(f"{self._path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
 
     def cells(self, number: int, params: dict[str, Any], *, comma: bool) -> list[str]:
         """A row for a trial, without its value."""
         row = [""] * self._width
         for place, value in ((self.trial, number), *((i, params[name]) for name, i in self.params.items())):
-            assert place is not None  # check_whole
+            assert place is not None  # `with_rows` has looked
             text = written(value)
             row[place] = text.replace(".", ",") if comma and isinstance(value, float) else text
         return row

@@ -91,17 +91,15 @@ def method_of(study: StudyFile) -> "Method":
     try:
         kind = method_class(study.method)
         known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # methods are dataclasses
-        for key in study.settings:
-            if key not in known:
-                advice = _advice(key, known, f"it has {', '.join(known) or 'none'}")
-                raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {key!r}; {advice}")
-        method = kind(**study.settings)
-        method.check(study.space)
-    except StudyFileError:
-        raise
+        unknown = [key for key in study.settings if key not in known]
+        if not unknown:
+            method = kind(**study.settings)
+            method.check(study.space)
+            return method
     except (SumboError, TypeError, ValueError) as error:
         raise StudyFileError(f"{study.path}: method: {error}") from None
-    return method
+    advice = _advice(unknown[0], known, f"it has {', '.join(known) or 'none'}")
+    raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {unknown[0]!r}; {advice}")
 
 
 class _Table:
