@@ -186,9 +186,7 @@ class Spectral:
         self.evaluations += 1
         K = (F.T * lam) @ F + self.scale
         K.flat[:: self.n + 1] += noise
-        L, _ = linalg.cholesky_in_place(K)
-        alpha = linalg.solve_factored(L, self.y)
-        value = float(-0.5 * self.y @ alpha - np.log(L.diagonal()).sum())
+        L, alpha, value = linalg.solved(K, self.y)
         return alpha, solve_triangular(L, np.eye(self.n), lower=True, check_finite=False), value
 
     def log_posterior(self, theta: Array, F: Array) -> tuple[float, Array]:
@@ -213,8 +211,8 @@ class Spectral:
         log_scale = float(np.log(self.scale))
         bounds = [(log_scale - 25.0, log_scale + 12.0)] * (len(state.theta) - 1)
         bounds += [(log_scale + np.log(_LEAST_NOISE), log_scale)]
-        found = climbed(lambda theta: self.log_posterior(theta, F), state.theta, bounds, steps, 2 * steps)
-        return State(state.pairs, *found)
+        limits = {"maxiter": steps, "maxfun": 2 * steps}
+        return State(state.pairs, *climbed(lambda theta: self.log_posterior(theta, F), state.theta, bounds, **limits))
 
     # --- one pair more or less -----------------------------------------------------------------------------------
 

@@ -232,16 +232,14 @@ class Relaxation:
         theta, noise = np.exp(log_theta[:-1]), float(np.exp(log_theta[-1]))
         A = self.A
         k = np.einsum("ip,ip->p", A, self._pairs(theta) @ A) + theta[self.single] @ A
-        L, _ = linalg.cholesky_in_place(loops().unpacked(k, len(self.y), noise))
-        alpha = linalg.solve_factored(L, self.y)
+        L, alpha, value = linalg.solved(loops().unpacked(k, len(self.y), noise), self.y)
         excess = (log_theta[-1] - np.log(1e-3 * self.scale)) / 1.5
-        value = float(-0.5 * self.y @ alpha - np.log(L.diagonal()).sum() - 0.5 * excess**2)
         K_inv = linalg.inverse_in_place(L)
         w = loops().packed_slopes(alpha, K_inv)
         by_pair = ((A * w) @ A.T)[self.upper]
         by_pair[self.single] = A @ w
         by_noise = 0.5 * noise * float(alpha @ alpha - K_inv.trace()) - excess / 1.5
-        return value, np.append(by_pair * theta, by_noise)
+        return value - 0.5 * excess**2, np.append(by_pair * theta, by_noise)
 
     def weights(self) -> Array:
         """Theta after some steps uphill, symmetric, zero on the diagonal.
@@ -251,7 +249,7 @@ class Relaxation:
         start = self.start()
         low, high = np.log(self.scale) - 25.0, np.log(self.scale) + 8.0
         bounds = [(low, high)] * (len(start) - 1) + [(np.log(1e-6 * self.scale), np.log(self.scale))]
-        log_theta, _ = climbed(self.evidence, start, bounds, _STEPS, _STEPS + 20)
+        log_theta, _ = climbed(self.evidence, start, bounds, maxiter=_STEPS, maxfun=_STEPS + 20)
         Theta = self._pairs(np.exp(log_theta[:-1]))
         return Theta + Theta.T
 

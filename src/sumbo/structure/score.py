@@ -157,22 +157,12 @@ class Scorer:
 
     def total(self, groups: Iterable[Group]) -> Array:
         n = len(self.problem.y)
-        k = np.zeros(n * (n + 1) // 2)
-        for group in groups:
-            k += self.kernel(group)
-        return k
-
-    def factor(self, k: Array) -> Array:
-        L, _ = linalg.cholesky_in_place(loops().unpacked(k, len(self.problem.y), self.tied.noise_variance))
-        return L
+        return sum(map(self.kernel, groups), np.zeros(n * (n + 1) // 2))
 
     def score(self, k: Array, M: int) -> float:
         """Log evidence, but for its constant, plus log prior of M groups whose kernels add up to k."""
         self.problem.spent += 1
-        y, L = self.problem.y, self.factor(k)
-        quadratic = float(y @ linalg.solve_factored(L, y))
-        evidence = -0.5 * quadratic - float(np.log(L.diagonal()).sum())
-        return self.trust * evidence + self.problem.log_prior(M)
+        return self.trust * self.solved(k)[2] + self.problem.log_prior(M)
 
     def justified_trust(self, groups: Iterable[Group]) -> float:
         """How far the evidence can be trusted, by the model's own predictions: 1 at most.
@@ -181,17 +171,18 @@ class Scorer:
         in standard deviations. Where the model is right, z^2 has mean 1 and variance 2. Where a few values are far off
         whatever the groups, its variance is larger than twice its mean, and luck weighs so many times more.
         """
-        alpha, K_inv = self.solved(self.total(groups))
-        z2 = np.square(alpha) / K_inv.diagonal()
+        L, alpha, _ = self.solved(self.total(groups))
+        z2 = np.square(alpha) / linalg.inverse_in_place(L).diagonal()
         return min(1.0, float(2.0 * z2.mean() / z2.var())) if z2.var() > 0.0 else 1.0
 
     def slopes(self, k: Array) -> Array:
-        return self.trust * loops().packed_slopes(*self.solved(k))
+        L, alpha, _ = self.solved(k)
+        return self.trust * loops().packed_slopes(alpha, linalg.inverse_in_place(L))
 
-    def solved(self, k: Array) -> tuple[Array, Array]:
-        """K^-1 y, and the lower half of K^-1, where K is k with noise."""
-        L = self.factor(k)
-        return linalg.solve_factored(L, self.problem.y), linalg.inverse_in_place(L)
+    def solved(self, k: Array) -> tuple[Array, Array, float]:
+        """What `linalg.solved` says of k with noise."""
+        y = self.problem.y
+        return linalg.solved(loops().unpacked(k, len(y), self.tied.noise_variance), y)
 
 
 class PartitionMoves:
@@ -357,19 +348,14 @@ def worth(problem: Problem, at: Fitted) -> float:
     return at.score - problem.log_prior(len(at.groups)) + prior
 
 
-def climbed(
-    function: Callable[[Array], tuple[float, Array]],
-    start: Array,
-    bounds: list[tuple[float, float]],
-    steps: int,
-    calls: int,
-) -> tuple[Array, float]:
-    """Where L-BFGS gets from the start in so many steps and calls, and the value there."""
-
-    def negative(theta: Array) -> tuple[float, Array]:
-        value, gradient = function(theta)
-        return -value, -gradient
-
-    options = {"maxiter": steps, "maxfun": calls}
-    found = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+def climbed(function: Callable[[Array], Any], start: Array, bounds: Any, **limits: int) -> tuple[Array, float]:
+    """Where L-BFGS gets from the start within its limits, given value and gradient, and the value there."""
+    found = minimize(
+        lambda theta: [-part for part in function(theta)],
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=limits,
+    )
     return found.x, -float(found.fun)
