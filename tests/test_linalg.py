@@ -151,7 +151,11 @@ def test_in_place_variants_against_numpy(seed, n):
     assert jitter == 0
     np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(K), rtol=1e-8, atol=1e-9)
     before = b.copy()
-    np.testing.assert_allclose(linalg.solve_factored(L, b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
+    again, alpha, value = linalg.solved(K.copy(), b)
+    np.testing.assert_array_equal(np.tril(again), np.tril(L))
+    np.testing.assert_allclose(alpha, np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
+    density = -0.5 * b @ np.linalg.solve(K, b) - 0.5 * np.linalg.slogdet(K)[1]
+    assert value == pytest.approx(density, rel=1e-8, abs=1e-8)
     np.testing.assert_array_equal(b, before)
     K_inv = linalg.inverse_in_place(L)
     np.testing.assert_allclose(np.tril(K_inv), np.tril(np.linalg.inv(K)), rtol=1e-8, atol=1e-9)

@@ -9,8 +9,7 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.structure import random_trials, search, search_overlapping
 from sumbo.structure.group_constraints import Rules
-from sumbo.structure.overlaps import _cliques
-from sumbo.structure.relaxation import Spectral, State, one_dimensional
+from sumbo.structure.overlaps import Spectral, State, _cliques, one_dimensional
 
 D = 6
 PAIRS = ((0, 1), (1, 2), (3, 4))

@@ -11,10 +11,9 @@ from sumbo.gp.kernels import FAMILIES
 from sumbo.structure import posterior, random_trials, sampling, search, search_overlapping
 from sumbo.structure import score as score_module
 from sumbo.structure.group_constraints import Rules
-from sumbo.structure.moves import SHORTLIST, PartitionMoves
-from sumbo.structure.relaxation import Relaxation, joined
+from sumbo.structure.partition_search import Relaxation, joined
 from sumbo.structure.sampling import gibbs_sweep, sample, summarise
-from sumbo.structure.score import Problem, Scorer, Tied
+from sumbo.structure.score import SHORTLIST, PartitionMoves, Problem, Scorer, Tied
 
 D = 6
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)

@@ -12,8 +12,7 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.structure import partition_search, search
 from sumbo.structure.group_constraints import Rules
-from sumbo.structure.moves import PartitionMoves
-from sumbo.structure.score import Problem, Scorer, Tied, log_normaliser, log_prior, worth
+from sumbo.structure.score import PartitionMoves, Problem, Scorer, Tied, log_normaliser, log_prior, worth
 
 TIED = Tied(lengthscale=0.4, variance=1.5, noise_variance=0.02)
 

@@ -13,9 +13,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 
 def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Any:
@@ -36,18 +33,6 @@ def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Any:
 # infinity keep their meaning. And scalar functions whose operations must not be reordered.
 loops = partial(_compiled, fastmath={"reassoc", "contract", "nsz"})
 exact = partial(_compiled, fastmath={"contract"})
-
-
-@intrinsic
-def float_bits(typingctx, value):
-    """The 64 bits of a double as an integer."""
-    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(*args, ir.IntType(64))
-
-
-@intrinsic
-def bits_float(typingctx, value):
-    """The double whose 64 bits are those of an integer."""
-    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(*args, ir.DoubleType())
 
 
 _LOG2E = 1.4426950408889634
@@ -78,7 +63,8 @@ def exp_negative(x: float) -> float:
     p = p * r + 0.5000000000000006
     p = p * r + 1.0000000000000067
     p = p * r + 1.0
-    return p * bits_float((float_bits(rounded) + 1023) << 52)
+    bits = np.float64(rounded).view(np.int64)
+    return p * np.int64((bits + 1023) << 52).view(np.float64)
 
 
 @loops

@@ -100,7 +100,7 @@ class AdditiveGP:
     @property
     def n(self) -> int:
         """Number of observations."""
-        return 0 if self._data is None else self._data.n
+        return len(self.y)
 
     @property
     def X(self) -> Array:
@@ -125,13 +125,8 @@ class AdditiveGP:
     @cached_property
     def terms(self) -> Terms:
         """The kernel in the form that compiled loops read."""
-        return Terms.build(
-            self.groups,
-            self.lengthscales,
-            np.square(self.scales),
-            nominal=self.categories > 0,
-            family=kernels.family_index(self.kernel),
-        )
+        nominal, family = self.categories > 0, kernels.family_index(self.kernel)
+        return Terms.build(self.groups, self.lengthscales, np.square(self.scales), nominal=nominal, family=family)
 
     @property
     def hyperparameters(self) -> Hyperparameters:
@@ -183,9 +178,8 @@ class AdditiveGP:
 
     def with_values(self, y: ArrayLike) -> "AdditiveGP":
         """The same points with other values: O(n^2)."""
-        data = self._observed()
-        _, y = self._checked(self.X, y)
-        return replace(self, _data=data.with_values(y))
+        data, (_, y) = self._observed(), self._checked(self.X, y)
+        return replace(self, _data=replace(data, y=y))
 
     def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
         """Pretend to have seen the predicted mean at points that are still running.
@@ -267,7 +261,7 @@ class AdditiveGP:
         if self._data is not None:
             at_data = np.sum([g(self.X[:, group]) for g, group in zip(priors, groups, strict=True)], axis=0)
             noise = np.sqrt(self.noise_variance) * rng.standard_normal(self.n)
-            XT, v = self._data.XT, self._data.with_values(self.y - at_data - noise).alpha
+            XT, v = self._data.XT, replace(self._data, y=self.y - at_data - noise).alpha
         return SamplePath(self.groups, self.terms, priors, XT, v)
 
     def _moments(

@@ -53,30 +53,27 @@ def log_evidence(XT: Array, y: Array, terms: Terms, noise_variance: float) -> fl
     """log p(y | X)."""
     if len(y) == 0:
         return 0.0
-    L = _factor(XT, terms, noise_variance)
-    return linalg.log_density(y, linalg.solve_factored(L, y), linalg.log_determinant(L))
+    return _solved(XT, y, terms, noise_variance)[2] - 0.5 * len(y) * linalg.LOG_2PI
 
 
 def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: float) -> Evidence:
     """log p(y | X) and its gradient by the logs of lengthscales, variances and noise variance."""
     if len(y) == 0:  # LAPACK refuses empty matrices
         return Evidence(0.0, np.zeros(len(terms.dims)), np.zeros(len(terms.s2)), 0.0)
-    L = _factor(XT, terms, noise_variance)
-    alpha = linalg.solve_factored(L, y)
-    value = linalg.log_density(y, alpha, linalg.log_determinant(L))
+    L, alpha, value = _solved(XT, y, terms, noise_variance)
     K_inv = linalg.inverse_in_place(L)
     by_l, by_s2 = kernels.evidence_traces(XT, terms, alpha, K_inv)
     by_noise = 0.5 * noise_variance * float(alpha @ alpha - K_inv.trace())
-    return Evidence(value, by_l, by_s2, by_noise)
+    return Evidence(value - 0.5 * len(y) * linalg.LOG_2PI, by_l, by_s2, by_noise)
 
 
-def _factor(XT: Array, terms: Terms, noise_variance: float) -> Array:
+def _solved(XT: Array, y: Array, terms: Terms, noise_variance: float) -> tuple[Array, Array, float]:
     def covariance() -> Array:
         K = kernels.gram(XT, terms)
         K.flat[:: len(K) + 1] += noise_variance
         return K
 
-    return linalg.cholesky_in_place(covariance(), covariance)[0]
+    return linalg.solved(covariance(), y, covariance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,6 @@ class Factor:
 
     def solve_lower_rows(self, B: Array) -> Array:
         """(L^-1 B^T)^T for many right-hand sides, the rows of B (p, n)."""
-        if self.n == 0:
-            return B.copy()
         # A C-ordered lower half is a Fortran-ordered upper half, here U = L^T, and so is B^T: no copy of either.
         X, _ = lapack.dtrtrs(self.buffer[: self.n, : self.n].T, B.T, lower=0, trans=1)
         return np.ascontiguousarray(X.T)
@@ -64,7 +62,7 @@ class Factor:
 
     def log_determinant(self) -> float:
         """log |K|."""
-        return log_determinant(self.buffer[: self.n, : self.n])
+        return 2.0 * float(np.log(self.buffer.diagonal()[: self.n]).sum())
 
     def append(self, k: Array, diagonal: float) -> "Factor | None":
         """The factor of K bordered by covariances k (n,) and a new diagonal element: O(n^2).
@@ -116,20 +114,17 @@ def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tup
     """
     _interrupts.poll()  # every step of a fit or of a search for groups passes here
     n = len(K)
-    saved = K.copy() if again is None else None
+    again = again or K.copy().copy
     # A C-ordered lower half is a Fortran-ordered upper half: LAPACK reads it with no copy.
     U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
     jitter = 0.0
     # LAPACK may well call a matrix with a NaN in it factorised.
     while info != 0 or not np.isfinite(U.diagonal()).all():
-        if saved is None:
-            assert again is not None
-            saved = again()
-        if not np.isfinite(saved[np.tril_indices(n)]).all():
+        shifted = again()
+        if not np.isfinite(shifted[np.tril_indices(n)]).all():
             raise DataError("the covariance matrix has NaN or infinite elements; check lengthscales, scales and points")
-        least = _FIRST_JITTER * max(float(np.mean(np.abs(saved.diagonal()))), 1e-300)
+        least = _FIRST_JITTER * max(float(np.mean(np.abs(shifted.diagonal()))), 1e-300)
         jitter = max(10.0 * jitter, least)
-        shifted = saved.copy()
         shifted.flat[:: n + 1] += jitter
         U, info = lapack.dpotrf(shifted.T, lower=0, overwrite_a=1, clean=0)
     return U.T, jitter
@@ -141,17 +136,8 @@ def inverse_in_place(L: Array) -> Array:
     return U.T
 
 
-def solve_factored(L: Array, b: Array) -> Array:
-    """(L L^T)^-1 b."""
-    x, _ = lapack.dpotrs(L.T, b, lower=0)
-    return x
-
-
-def log_determinant(L: Array) -> float:
-    """log |L L^T|."""
-    return 2.0 * float(np.log(L.diagonal()).sum())
-
-
-def log_density(y: Array, alpha: Array, log_determinant: float) -> float:
-    """log N(y | 0, K), given K^-1 y and log |K|."""
-    return float(-0.5 * (y @ alpha) - 0.5 * log_determinant - 0.5 * len(y) * LOG_2PI)
+def solved(K: Array, y: Array, again: Callable[[], Array] | None = None) -> tuple[Array, Array, float]:
+    """L as by `cholesky_in_place`, alpha = K^-1 y, and log N(y | 0, K) but for its constant, -n/2 log 2 pi."""
+    L, _ = cholesky_in_place(K, again)
+    alpha, _ = lapack.dpotrs(L.T, y, lower=0)
+    return L, alpha, float(-0.5 * (y @ alpha) - np.log(L.diagonal()).sum())

@@ -3,21 +3,34 @@
 Pairs are found in a `Spectral` model, each worth its evidence less a charge for the choice among so many: first
 those that pay at once, then, as long as that raises the score, several that may pay together. (Weak ones hide each
 other: each is noise to the others.) A clique of pairs becomes one group where the evidence is for it.
+
+| symbol | shape     | meaning                                                       |
+|--------|-----------|---------------------------------------------------------------|
+| phi    | (D, p, n) | one-dimensional functions at the points                       |
+| F      | (f, n)    | all functions, of dimensions and then of pairs                |
+| lam    | (f,)      | variances of their coefficients                               |
+| theta  | (Q,)      | u (D,), t (p,), r (p - 1,), v (E,), s (E,), log noise         |
+| L_inv  | (n, n)    | inverse of the Cholesky factor of K = F^T lam F + 1 + noise I |
 """
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.polynomial.legendre import legvander
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sumbo._typing import Array
+from sumbo.gp import linalg
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.threads import on_one_thread
 from sumbo.structure.group_constraints import Group, Rules, Wishes
-from sumbo.structure.relaxation import Pair, Spectral, State
-from sumbo.structure.score import QUICK, Problem, sorted_problem
+from sumbo.structure.score import QUICK, Problem, climbed, sorted_problem
+
+Pair = tuple[int, int]
 
 _DEGREE = 6  # to begin with; lowered where the data need less
 _POINTS = 500  # observations that are looked at, at most
@@ -25,6 +38,13 @@ _TOGETHER = (10, 20, 40)  # pairs that are tried at once when no single one pays
 _DEPTH = 3  # how often in a row
 _SMOOTH = -3.0  # their first s: weak terms are most likely simple ones
 _GAIN = 0.5  # nats; less is no progress
+_DECAY = 1.0  # expected fall of log variance for each degree
+_SD_DIMENSION, _SD_DEGREE, _SD_PAIR, _SD_SLOPE, _SD_NOISE = 2.0, 4.0, 6.0, 3.0, 5.0  # log-sds of the priors
+_NOISE = 1e-4  # expected
+_LEAST_NOISE = 1e-9
+_GRID = np.linspace(-14.0, 4.0, 19)  # log weights v that are tried for a new pair
+_SLOPES = (0.0, -3.0)  # and its s: like the others, or smooth
+_CHUNK = 64  # pairs looked at together
 
 
 @on_one_thread
@@ -53,7 +73,7 @@ def search_overlapping(
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    order, problem, _ = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, _ = sorted_problem(X, y, model, max_group_size, together, apart)
     units = [unit for unit in problem.rules.units if len(unit) > 1]
     problem = problem.on_some(_POINTS, rng)
     groups: list[Group] = list(units)
@@ -61,13 +81,209 @@ def search_overlapping(
         pairs = _Pairs(problem, evaluations).search()
         groups += [pair for pair in pairs if not any({*pair} <= {*unit} for unit in units)]
         groups = _with_cliques(problem, groups)
-    return order.named(Decomposition(_with_the_rest(groups, X.shape[1])))
+    return named(_with_the_rest(groups, X.shape[1]))
 
 
 def _with_the_rest(groups: list[Group], D: int) -> list[Group]:
     """And every dimension that is in none of them alone."""
     covered = set(itertools.chain(*groups))
     return groups + [(i,) for i in range(D) if i not in covered]
+
+
+@dataclass(frozen=True)
+class State:
+    """Pairs with the parameters fitted to them, and the log posterior density these reach."""
+
+    pairs: tuple[Pair, ...]
+    theta: Array
+    value: float
+
+
+class Spectral:
+    """Main effects and pairs of dimensions as sums of polynomials, whose decay with the degree is itself learned.
+
+        y = c + sum_i sum_a w_ia phi_a(x_i) + sum_{pairs i,k} sum_{a,b} w_ikab phi_a(x_i) phi_b(x_k) + noise
+
+    with phi_a of degree a, orthonormal over the points seen, so that pairs say nothing of main effects; a + b is at
+    most p. All coefficients w are normal, with log variances
+
+        log var w_ia   = u_i + t_a                               a dimension's own weight, a common decay
+        log var w_ikab = v_ik + r_{a+b} + s_ik (a + b - 2)       a pair's own weight and own decay beside the common one
+
+    A kernel of fixed family spends its freedom on all degrees; here what the data do not need is learned to be nothing.
+    That shows terms a thousand times weaker than others: once the strong ones are exact, there is no noise.
+
+    Counts its evidence evaluations; else unchanging.
+    """
+
+    def __init__(self, X: Array, y: Array, nominal: NDArray[np.bool_], degree: int) -> None:
+        (self.n, self.D), self.y, self.p = X.shape, y, degree
+        self.phi = np.array([one_dimensional(x, bool(c), degree) for x, c in zip(X.T, nominal, strict=True)])
+        products = [(a, total - a) for total in range(2, degree + 1) for a in range(1, total)]
+        self.a, self.b = np.array(products).T - 1
+        self.above = self.a + self.b  # the total degree less 2
+        self.scale = float(np.mean(np.square(y))) or 1.0
+        self.head = self.D + 2 * degree - 1
+        self.evaluations = 0
+
+    # --- parameters ----------------------------------------------------------------------------------------------
+
+    def start(self) -> Array:
+        """Parameters of the model with no pairs, to begin a fit at: the priors' means, and much noise."""
+        return np.append(self._prior(0)[0][:-1], np.log(0.1 * self.scale))
+
+    def _prior(self, E: int) -> tuple[Array, Array]:
+        """Means and standard deviations of theta."""
+        degrees = np.concatenate([np.arange(self.p), np.arange(self.p - 1)])
+        of_degree = np.log(0.5 * self.scale / self.D) - _DECAY * degrees
+        mean = np.concatenate([np.zeros(self.D), of_degree, np.zeros(2 * E), [np.log(_NOISE * self.scale)]])
+        sds = (_SD_DIMENSION, _SD_DEGREE, _SD_PAIR, _SD_SLOPE, _SD_NOISE)
+        return mean, np.repeat(sds, (self.D, len(degrees), E, E, 1))
+
+    def _variances(self, theta: Array, E: int) -> Array:
+        u, t, r = np.split(theta[: self.head], (self.D, self.D + self.p))
+        v, s = theta[self.head : self.head + E], theta[self.head + E : -1]
+        of_pairs = v[:, None] + r[self.above] + s[:, None] * self.above
+        return np.exp(np.concatenate([(u[:, None] + t).ravel(), of_pairs.ravel()]))
+
+    def added(self, state: State, pairs: Sequence[Pair], v: Array, s: Array) -> State:
+        """More pairs with these parameters, not yet fitted."""
+        end = self.head + len(state.pairs)
+        theta = np.concatenate([state.theta[:end], v, state.theta[end:-1], s, state.theta[-1:]])
+        return State((*state.pairs, *pairs), theta, -np.inf)
+
+    def without(self, state: State, positions: Sequence[int]) -> State:
+        """Without the pairs at these positions, not yet fitted again."""
+        gone, E = np.array(positions) + self.head, len(state.pairs)
+        pairs = tuple(pair for e, pair in enumerate(state.pairs) if e not in positions)
+        return State(pairs, np.delete(state.theta, np.concatenate([gone, gone + E])), -np.inf)
+
+    def of_lower_degree(self, state: State, p: int) -> State:
+        """The same for a model of the lower degree p."""
+        D, theta = self.D, state.theta
+        return State(
+            state.pairs,
+            np.concatenate([theta[: D + p], theta[D + self.p : D + self.p + p - 1], theta[self.head :]]),
+            -np.inf,
+        )
+
+    def is_exact(self, state: State) -> bool:
+        """Is the noise at its lower limit, so that there is nothing left to explain?"""
+        return float(np.exp(state.theta[-1])) < 10.0 * _LEAST_NOISE * self.scale
+
+    # --- evidence ------------------------------------------------------------------------------------------------
+
+    def functions(self, pairs: Sequence[Pair]) -> Array:
+        """The products of all pairs, one pair after the other, (E m, n)."""
+        first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+        return (self.phi[first][:, self.a] * self.phi[second][:, self.b]).reshape(-1, self.n)
+
+    def _all_functions(self, pairs: Sequence[Pair]) -> Array:
+        return np.vstack([self.phi.reshape(-1, self.n), self.functions(pairs)])
+
+    def _solved(self, F: Array, lam: Array, noise: float) -> tuple[Array, Array, float]:
+        """alpha = K^-1 y, L^-1, and the log evidence but for its constant."""
+        self.evaluations += 1
+        K = (F.T * lam) @ F + self.scale
+        K.flat[:: self.n + 1] += noise
+        L, alpha, value = linalg.solved(K, self.y)
+        return alpha, solve_triangular(L, np.eye(self.n), lower=True, check_finite=False), value
+
+    def log_posterior(self, theta: Array, F: Array) -> tuple[float, Array]:
+        """Log evidence but for its constant, plus log prior of theta; and the gradient."""
+        E, noise = (len(theta) - self.head - 1) // 2, float(np.exp(theta[-1]))
+        lam = self._variances(theta, E)
+        alpha, L_inv, value = self._solved(F, lam, noise)
+        W = L_inv @ F.T
+        slopes = 0.5 * lam * (np.square(F @ alpha) - np.einsum("qf,qf->f", W, W))
+        of_dims = slopes[: self.D * self.p].reshape(self.D, self.p)
+        of_pairs = slopes[self.D * self.p :].reshape(E, len(self.above))
+        by_r = np.bincount(self.above, of_pairs.sum(axis=0), self.p - 1)
+        by_noise = 0.5 * noise * (alpha @ alpha - np.square(L_inv).sum())
+        gradient = [of_dims.sum(axis=1), of_dims.sum(axis=0), by_r, of_pairs.sum(axis=1), of_pairs @ self.above]
+        mean, sd = self._prior(E)
+        z = (theta - mean) / sd
+        return value - 0.5 * float(z @ z), np.append(np.concatenate(gradient), by_noise) - z / sd
+
+    def fitted(self, state: State, steps: int) -> State:
+        """Parameters after so many steps uphill."""
+        F = self._all_functions(state.pairs)
+        log_scale = float(np.log(self.scale))
+        bounds = [(log_scale - 25.0, log_scale + 12.0)] * (len(state.theta) - 1)
+        bounds += [(log_scale + np.log(_LEAST_NOISE), log_scale)]
+        limits = {"maxiter": steps, "maxfun": 2 * steps}
+        return State(state.pairs, *climbed(lambda theta: self.log_posterior(theta, F), state.theta, bounds, **limits))
+
+    # --- one pair more or less -----------------------------------------------------------------------------------
+
+    def gains(self, state: State, pairs: Sequence[Pair]) -> tuple[Array, Array, Array]:
+        """For each pair, by how much the log posterior would rise with it, and its best v and s; all else kept.
+
+        Exact, though nothing of size n x n is factorised for a pair: adding F^T F to K changes the evidence by
+
+            1/2 q^T (1 + S)^-1 q - 1/2 log |1 + S|,    S = F K^-1 F^T,  q = F alpha
+        """
+        alpha, L_inv = self._at(state)
+        r = state.theta[self.D + self.p : self.head][self.above]
+        best = [np.empty((3, 0))]
+        for a in range(0, len(pairs), _CHUNK):
+            F = self.functions(pairs[a : a + _CHUNK])
+            S, q = self._overlap(F, L_inv), (F @ alpha).reshape(-1, len(r))
+            options = [self._best_weight(S, q, np.exp(0.5 * (r + s * self.above)), s) for s in _SLOPES]
+            best.append(np.where(options[0][0] >= options[1][0], *options))
+        gain, v, s = np.hstack(best)
+        return gain, v, s
+
+    def _best_weight(self, S: Array, q: Array, scales: Array, s: float) -> Array:
+        """Gain, v and s of every pair, v the best of the grid."""
+        eigenvalues, U = np.linalg.eigh(S * scales[:, None] * scales)
+        squares = np.square(np.einsum("eij,ei->ej", U, q * scales))
+        v = np.exp(_GRID)[:, None, None]
+        shrunk = 1.0 + v * np.maximum(eigenvalues, 0.0)
+        gain = 0.5 * (v * squares / shrunk - np.log(shrunk)).sum(axis=2)
+        gain -= 0.5 * np.square(_GRID / _SD_PAIR)[:, None] + 0.5 * (s / _SD_SLOPE) ** 2
+        k = gain.argmax(axis=0)
+        return np.array([gain[k, np.arange(len(k))], _GRID[k], np.full(len(k), s)])
+
+    def losses(self, state: State) -> Array:
+        """By how much the log evidence would fall without each pair; all else kept."""
+        E = len(state.pairs)
+        if E == 0:
+            return np.empty(0)
+        alpha, L_inv = self._at(state)
+        lam = self._variances(state.theta, E)[self.D * self.p :]
+        F = self.functions(state.pairs) * np.sqrt(lam)[:, None]
+        q = (F @ alpha).reshape(E, -1)
+        left = np.eye(q.shape[1]) * (1.0 + 1e-12) - self._overlap(F, L_inv)
+        quadratic = np.einsum("ei,ei->e", q, np.linalg.solve(left, q[:, :, None])[:, :, 0])
+        return 0.5 * quadratic + 0.5 * np.linalg.slogdet(left)[1]
+
+    def _at(self, state: State) -> tuple[Array, Array]:
+        lam = self._variances(state.theta, len(state.pairs))
+        return self._solved(self._all_functions(state.pairs), lam, float(np.exp(state.theta[-1])))[:2]
+
+    def _overlap(self, F: Array, L_inv: Array) -> Array:
+        """F_e K^-1 F_e^T of every pair e, (E, m, m)."""
+        W = (L_inv @ F.T).reshape(self.n, -1, len(self.above))
+        return np.matmul(W.transpose(1, 2, 0), W.transpose(1, 0, 2))
+
+
+def one_dimensional(x: Array, nominal: bool, degree: int) -> Array:
+    """phi of one dimension, (p, n): orthonormal over the points, and to the constant; zero where values are too few.
+
+    Polynomials of numbers; of categories, the first contrasts.
+    """
+    values, code = np.unique(x, return_inverse=True)
+    q = min(degree, len(values) - 1)
+    if nominal:
+        columns = np.column_stack([np.ones(len(x)), np.eye(len(values))[code][:, :q]])
+    else:
+        low, high = values[0], values[-1]
+        columns = legvander(2.0 * (x - low) / (high - low) - 1.0, q) if q else np.ones((len(x), 1))
+    Q = np.linalg.qr(columns)[0]
+    phi = np.zeros((degree, len(x)))
+    phi[:q] = np.sqrt(len(x)) * Q[:, 1 : q + 1].T
+    return phi
 
 
 class _Pairs:

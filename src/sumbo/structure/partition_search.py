@@ -14,24 +14,28 @@ The paper's way to groups, to try some at random, is `random_trials`.
 |--------|--------|--------------------------------------------------------------|
 | D      |        | number of dimensions                                         |
 | d, M   |        | size of the groups, a smaller last one aside; their number   |
+| A      | (D, N) | one-dimensional kernels, lower halves row after row          |
+| Theta  | (D, D) | weights of products of two of them; on the diagonal, of one  |
+| w      | (N,)   | slopes of the log evidence by the covariance's elements      |
 | W      | (D, D) | weights of pairs, from the relaxation                        |
 | label  | (D,)   | the group that a dimension is in                             |
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumbo._typing import Array
+from sumbo.gp import linalg, loops
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import log_evidence
 from sumbo.gp.kernels import Terms
 from sumbo.gp.threads import on_one_thread
-from sumbo.structure.group_constraints import Group, Wishes
-from sumbo.structure.moves import PartitionMoves
-from sumbo.structure.relaxation import Relaxation, joined
-from sumbo.structure.score import QUICK, Fitted, Problem, Scorer, score_of, sorted_problem, worth
+from sumbo.structure.group_constraints import Group, Rules, Wishes
+from sumbo.structure.score import QUICK, Fitted, PartitionMoves, Problem, Scorer, climbed, sorted_problem, worth
 
 _HEAT = np.geomspace(3.0, 0.5, 8)  # temperatures of a walk, in nats
 _FIT_EVERY = 4  # temperatures
@@ -44,6 +48,9 @@ _LOSS = 1.0  # nats that are given up on average to go on from other groups
 _DEALT = 3  # groups, and dimensions of each, that are dealt anew
 _RELAXATION_WORK = 4e8  # D^2 N, multiplications of a step; beyond that, fewer points are used
 _RELAXATION_POINTS = 60  # with fewer there is nothing to learn
+_STEPS, _LENGTHSCALE = 25, 0.5  # of the relaxation
+
+score_of = attrgetter("score")
 
 
 @on_one_thread
@@ -73,17 +80,17 @@ def search(
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    order, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
     rules, of_one_size = problem.rules, 0
     if len(y) < 2:
-        return order.named(rules.decomposition(present))
+        return named(map(rules.dims, present))
     wishes = rules.apart or len(rules.units) < X.shape[1]
     if evaluations >= _EVEN_FROM and not wishes and min(X.shape[1], max_group_size) > 1:
         of_one_size = int(_EVEN * evaluations)
     found = find(problem, present, rng, evaluations - of_one_size)
     if of_one_size:
         found = max(found, find_equal_sizes(problem, rng, of_one_size), key=lambda at: worth(problem, at))
-    return order.named(rules.decomposition(found.groups))
+    return named(map(rules.dims, found.groups))
 
 
 def find(problem: Problem, present: list[Group], rng: np.random.Generator, evaluations: int) -> Fitted:
@@ -143,7 +150,7 @@ def _anneal(problem: Problem, start: Fitted, rng: np.random.Generator, budget: i
 
 
 def _relaxed_start(problem: Problem, rng: np.random.Generator) -> Fitted | None:
-    """Of the groups that appear when dimensions are joined by their weights in the relaxation, the best."""
+    """The best groups of those that appear when dimensions are joined by their weights in the relaxation."""
     weights = _pair_weights(problem, rng)
     if weights is None:
         return None
@@ -163,6 +170,94 @@ def _pair_weights(problem: Problem, rng: np.random.Generator) -> Array | None:
     weights = relaxation.weights()
     problem.spent += relaxation.evaluations
     return weights
+
+
+# --- a start: the relaxation -----------------------------------------------------------------------------------------
+
+
+def joined(weights: Array, rules: Rules) -> Iterator[list[Group]]:
+    """From all apart, join the two groups with the largest average weight between them, as long as rules allow."""
+    D, U = len(weights), len(rules.units)
+    member = np.zeros((U, D))
+    for u, unit in enumerate(rules.units):
+        member[u, list(unit)] = 1.0
+    groups: list[Group] = [(u,) for u in range(U)]
+    banned = np.eye(U, dtype=bool)
+    while True:
+        yield list(groups)
+        sizes = member.sum(axis=1)
+        link = np.where(banned, -1.0, member @ weights @ member.T / np.outer(sizes, sizes))
+        g, h = divmod(int(np.argmax(link)), len(groups))
+        while link[g, h] >= 0.0 and not rules.allows(tuple(sorted(groups[g] + groups[h]))):
+            link[g, h] = link[h, g] = -1.0
+            banned[g, h] = banned[h, g] = True
+            g, h = divmod(int(np.argmax(link)), len(groups))
+        if link[g, h] < 0.0:
+            return
+        groups[g] = tuple(sorted(groups[g] + groups[h]))
+        member[g] += member[h]
+        banned[g] |= banned[h]
+        banned[:, g] |= banned[:, h]
+        del groups[h]
+        member = np.delete(member, h, axis=0)
+        banned = np.delete(np.delete(banned, h, axis=0), h, axis=1)
+
+
+class Relaxation:
+    """The evidence of a sum over all dimensions and all pairs of them, each with a weight of its own.
+
+        K = sum_i theta_ii k_i + sum_{i<k} theta_ik k_i k_k + noise I
+
+    Smooth in all D (D + 1) / 2 weights, and two matrix products give its value and whole gradient.
+    """
+
+    def __init__(self, XT: Array, y: Array, nominal: NDArray[np.bool_], family: int) -> None:
+        self.y, self.D = y, len(XT)
+        XT, one = np.ascontiguousarray(XT), np.array([1.0 / _LENGTHSCALE**2])
+        self.A = np.array([loops().packed_kernel(XT, nominal, np.array([i]), one, 1.0, family) for i in range(self.D)])
+        self.upper = np.triu_indices(self.D)
+        self.single = self.upper[0] == self.upper[1]
+        self.scale = float(np.mean(np.square(y))) or 1.0
+        self.evaluations = 0
+
+    def start(self) -> Array:
+        """Logs of all weights, half of the variance on pairs, and of the noise variance."""
+        D, pairs = self.D, max(1, self.D * (self.D - 1) // 2)
+        theta = np.where(self.single, 0.5 / D, 0.5 / pairs)
+        return np.log(self.scale * np.append(theta, 1e-3))
+
+    def evidence(self, log_theta: Array) -> tuple[float, Array]:
+        """log p(y | X), but for its constant, plus a prior on the noise; and the gradient."""
+        self.evaluations += 1
+        theta, noise = np.exp(log_theta[:-1]), float(np.exp(log_theta[-1]))
+        A = self.A
+        k = np.einsum("ip,ip->p", A, self._pairs(theta) @ A) + theta[self.single] @ A
+        L, alpha, value = linalg.solved(loops().unpacked(k, len(self.y), noise), self.y)
+        excess = (log_theta[-1] - np.log(1e-3 * self.scale)) / 1.5
+        K_inv = linalg.inverse_in_place(L)
+        w = loops().packed_slopes(alpha, K_inv)
+        by_pair = ((A * w) @ A.T)[self.upper]
+        by_pair[self.single] = A @ w
+        by_noise = 0.5 * noise * float(alpha @ alpha - K_inv.trace()) - excess / 1.5
+        return value - 0.5 * excess**2, np.append(by_pair * theta, by_noise)
+
+    def weights(self) -> Array:
+        """Theta after some steps uphill, symmetric, zero on the diagonal.
+
+        Stopped early on purpose: from equal weights, the first steps raise those that matter.
+        """
+        start = self.start()
+        low, high = np.log(self.scale) - 25.0, np.log(self.scale) + 8.0
+        bounds = [(low, high)] * (len(start) - 1) + [(np.log(1e-6 * self.scale), np.log(self.scale))]
+        log_theta, _ = climbed(self.evidence, start, bounds, maxiter=_STEPS, maxfun=_STEPS + 20)
+        Theta = self._pairs(np.exp(log_theta[:-1]))
+        return Theta + Theta.T
+
+    def _pairs(self, theta: Array) -> Array:
+        """Theta but for its diagonal."""
+        Theta = np.zeros((self.D, self.D))
+        Theta[self.upper] = np.where(self.single, 0.0, theta)
+        return Theta
 
 
 # --- groups of one size ----------------------------------------------------------------------------------------------

@@ -23,9 +23,8 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.threads import on_one_thread
 from sumbo.structure.group_constraints import Group, Wishes
-from sumbo.structure.moves import PartitionMoves
 from sumbo.structure.partition_search import find
-from sumbo.structure.score import Problem, Scorer, Tied, sorted_problem
+from sumbo.structure.score import PartitionMoves, Problem, Scorer, Tied, sorted_problem
 
 _HEAT = np.geomspace(5.0, 1.0, 10)  # temperatures before a chain is recorded
 _SKIPPED = 1  # sweeps at temperature 1 before that
@@ -81,11 +80,11 @@ def posterior(
     """
     if len(y) < 2:
         raise SettingError(f"a posterior needs at least 2 observations; got {len(y)}")
-    order, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
     start = find(problem, present, rng, int(_SEARCH * evaluations))
     drawn = sample(problem, start.tied, start.groups, rng, evaluations - problem.spent)
-    best = order.named(problem.rules.decomposition(start.groups))
-    return summarise([(order.named(decomposition), weight) for decomposition, weight in drawn], best)
+    best = named(map(problem.rules.dims, start.groups))
+    return summarise([(named(decomposition.groups), weight) for decomposition, weight in drawn], best)
 
 
 def sample(

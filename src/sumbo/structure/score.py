@@ -1,4 +1,4 @@
-"""What groups are worth: evidence under tied hyperparameters, and a prior on decompositions.
+"""What groups are worth, evidence under tied hyperparameters and a prior, and the steps from groups to better ones.
 
 Hyperparameters are tied across groups: a common lengthscale l sqrt(d_j), a total variance split in proportion to d_j,
 one noise. (Free ones would let a wrong decomposition win by fitting the data harder.) The prior charges half of log D
@@ -14,15 +14,18 @@ the same data give the same groups in whatever order the parameters were listed.
 | N      |              | n (n + 1) / 2, the elements of a lower half, row after row in one vector         |
 | k      | (N,)         | covariance of one group or of the sum, without noise                             |
 | w      | (N,)         | slopes: w @ dk is the first-order change of the log evidence when k changes by dk |
+| u, v   |              | units: dimensions, or sets of dimensions that must stay together                 |
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import lgamma, log
-from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from sumbo._typing import Array
 from sumbo.gp import linalg, loops
@@ -36,6 +39,12 @@ TIED = FitSettings(ard=False, group_scales=False, starts=0, evaluations=16)
 QUICK = replace(TIED, evaluations=8)  # on the way
 
 _KEPT = 250e6  # bytes of kernels kept
+_GAIN = 1e-6  # nats; less is rounding
+SHORTLIST = 4  # moves whose evidence is computed, of those that the score test ranks highest
+_FAR = 64  # groups that one dimension is tried in; more are drawn from at random
+_SPLITS = 64  # ways to split a group that are tried; more are drawn from at random
+
+Change = tuple[tuple[Group, ...], tuple[Group, ...]]  # groups that go, groups that come
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +74,6 @@ class Fitted:
     groups: list[Group]
     tied: Tied
     score: float
-
-
-score_of = attrgetter("score")
 
 
 @dataclass
@@ -107,33 +113,25 @@ class Problem:
         return replace(self, XT=np.ascontiguousarray(self.XT[:, some]), y=self.y[some], spent=0)
 
 
-@dataclass(frozen=True)
-class Order:
-    """Places of dimensions, sorted by their coordinates in the first point, then in the second, and so on."""
-
-    dims: NDArray[np.intp]  # (D,), the dimension at a place
-
-    def places(self, groups: Wishes) -> list[Group]:
-        """Groups of places, from groups of dimensions."""
-        place = np.argsort(self.dims)
-        return [tuple(place[list(group)].tolist()) for group in groups]
-
-    def named(self, groups: Decomposition) -> Decomposition:
-        """Groups of dimensions, from groups of places."""
-        return Decomposition(self.dims[list(group)].tolist() for group in groups.groups).canonical()
-
-
 def sorted_problem(
     X: Array, y: Array, model: AdditiveGP, max_group_size: int, together: Wishes, apart: Wishes
-) -> tuple[Order, Problem, list[Group]]:
-    """The data's own order of dimensions, and in that order the problem and the present groups."""
+) -> tuple[Callable[[Wishes], Decomposition], Problem, list[Group]]:
+    """The problem and the present groups, in the data's own order of dimensions, and a map from its to the caller's."""
     D, wishes = X.shape[1], [list(together), list(apart)]
-    order = Order(np.lexsort(X[::-1]) if len(X) else np.arange(D))
+    dims = np.lexsort(X[::-1]) if len(X) else np.arange(D)  # by the first point, then by the second, and so on
+    place = np.argsort(dims)
+
+    def places(groups: Wishes) -> list[Group]:
+        return [tuple(place[list(group)].tolist()) for group in groups]
+
+    def named(groups: Wishes) -> Decomposition:
+        return Decomposition(dims[list(group)].tolist() for group in groups).canonical()
+
     Rules.of(D, max_group_size, *wishes)  # complains of dimensions as the caller numbers them
-    rules = Rules.of(D, max_group_size, *map(order.places, wishes))
-    present = rules.nearest(Decomposition(order.places(model.decomposition.groups)).canonical())
-    XT, nominal = np.ascontiguousarray(X[:, order.dims].T), model.categories[order.dims] > 0
-    return order, Problem(XT, y, nominal, family_index(model.kernel), rules), present
+    rules = Rules.of(D, max_group_size, *map(places, wishes))
+    present = rules.nearest(Decomposition(places(model.decomposition.groups)).canonical())
+    XT, nominal = np.ascontiguousarray(X[:, dims].T), model.categories[dims] > 0
+    return named, Problem(XT, y, nominal, family_index(model.kernel), rules), present
 
 
 @dataclass
@@ -159,22 +157,12 @@ class Scorer:
 
     def total(self, groups: Iterable[Group]) -> Array:
         n = len(self.problem.y)
-        k = np.zeros(n * (n + 1) // 2)
-        for group in groups:
-            k += self.kernel(group)
-        return k
-
-    def factor(self, k: Array) -> Array:
-        L, _ = linalg.cholesky_in_place(loops().unpacked(k, len(self.problem.y), self.tied.noise_variance))
-        return L
+        return sum(map(self.kernel, groups), np.zeros(n * (n + 1) // 2))
 
     def score(self, k: Array, M: int) -> float:
         """Log evidence, but for its constant, plus log prior of M groups whose kernels add up to k."""
         self.problem.spent += 1
-        y, L = self.problem.y, self.factor(k)
-        quadratic = float(y @ linalg.solve_factored(L, y))
-        evidence = -0.5 * quadratic - float(np.log(L.diagonal()).sum())
-        return self.trust * evidence + self.problem.log_prior(M)
+        return self.trust * self.solved(k)[2] + self.problem.log_prior(M)
 
     def justified_trust(self, groups: Iterable[Group]) -> float:
         """How far the evidence can be trusted, by the model's own predictions: 1 at most.
@@ -183,17 +171,146 @@ class Scorer:
         in standard deviations. Where the model is right, z^2 has mean 1 and variance 2. Where a few values are far off
         whatever the groups, its variance is larger than twice its mean, and luck weighs so many times more.
         """
-        alpha, K_inv = self.solved(self.total(groups))
-        z2 = np.square(alpha) / K_inv.diagonal()
+        L, alpha, _ = self.solved(self.total(groups))
+        z2 = np.square(alpha) / linalg.inverse_in_place(L).diagonal()
         return min(1.0, float(2.0 * z2.mean() / z2.var())) if z2.var() > 0.0 else 1.0
 
     def slopes(self, k: Array) -> Array:
-        return self.trust * loops().packed_slopes(*self.solved(k))
+        L, alpha, _ = self.solved(k)
+        return self.trust * loops().packed_slopes(alpha, linalg.inverse_in_place(L))
 
-    def solved(self, k: Array) -> tuple[Array, Array]:
-        """K^-1 y, and the lower half of K^-1, where K is k with noise."""
-        L = self.factor(k)
-        return linalg.solve_factored(L, self.problem.y), linalg.inverse_in_place(L)
+    def solved(self, k: Array) -> tuple[Array, Array, float]:
+        """What `linalg.solved` says of k with noise."""
+        y = self.problem.y
+        return linalg.solved(loops().unpacked(k, len(y), self.tied.noise_variance), y)
+
+
+class PartitionMoves:
+    """Groups that change step by step, with their covariance and score."""
+
+    def __init__(self, scorer: Scorer, groups: Iterable[Group], rng: np.random.Generator) -> None:
+        self.scorer, self.rules, self.rng = scorer, scorer.problem.rules, rng
+        self.groups = list(groups)
+        self.k = scorer.total(self.groups)
+        self.score = scorer.score(self.k, len(self.groups))
+        self._slopes: Array | None = None
+        self._first_order: dict[Group, float] = {}  # of adding one group's kernel
+
+    def sweep(self, temperature: float, *, swaps: bool, limit: int) -> int:
+        """Try every unit, every split and the merges once; the number of changes made."""
+        changes = 0
+        for candidates in self._neighbours(swaps):
+            if self.scorer.problem.spent >= limit:
+                break
+            changes += self.step(self.shortlisted(candidates), temperature)
+        return changes
+
+    def _neighbours(self, swaps: bool) -> Iterator[list[Change]]:
+        """Candidates of a kind, made only when it is their turn: earlier steps change them."""
+        for u in self.rng.permutation(len(self.rules.units)).tolist():
+            yield self.moves(u, swaps)
+        for group in list(self.groups):
+            yield self.splits(group)
+        yield self.merges()
+
+    def step(self, candidates: list[Change], temperature: float) -> bool:
+        """Go to one of the candidates or stay: to the best at temperature 0, else drawn by score / temperature."""
+        tried = []
+        for gone, come in candidates:
+            k = self.k.copy()
+            for group in come:
+                k += self.scorer.kernel(group)
+            for group in gone:
+                k -= self.scorer.kernel(group)
+            tried.append((self.scorer.score(k, len(self.groups) + len(come) - len(gone)), k, gone, come))
+        scores = np.array([self.score] + [entry[0] for entry in tried])
+        # The largest of score / T + Gumbel noise is a draw with probabilities in proportion to exp(score / T).
+        noise = self.rng.gumbel(size=len(scores)) if temperature else 0.0
+        chosen = int(np.argmax(scores + temperature * noise))
+        if chosen == 0 or (temperature == 0.0 and scores[chosen] <= self.score + _GAIN):
+            return False
+        self.score, self.k, gone, come = tried[chosen - 1]
+        self.groups = [group for group in self.groups if group not in gone] + list(come)
+        self._slopes, self._first_order = None, {}
+        return True
+
+    def shortlisted(self, candidates: list[Change]) -> list[Change]:
+        """The few of largest first-order change, which is comparable within a kind only: large changes promise more."""
+        if len(candidates) <= SHORTLIST:
+            return candidates
+        return sorted(candidates, key=self.first_order, reverse=True)[:SHORTLIST]
+
+    def first_order(self, change: Change) -> float:
+        """The score test: change of score to first order, O(n^2) for each group not met before."""
+        if self._slopes is None:
+            self._slopes = self.scorer.slopes(self.k)
+        for group in itertools.chain(*change):
+            if group not in self._first_order:
+                self._first_order[group] = float(self._slopes @ self.scorer.kernel(group))
+        gone, come = change
+        prior = self.scorer.problem.log_prior(len(come)) - self.scorer.problem.log_prior(len(gone))
+        return sum(self._first_order[g] for g in come) - sum(self._first_order[g] for g in gone) + prior
+
+    def moves(self, u: int, swaps: bool) -> list[Change]:
+        """Unit u alone, in another group, or in the place of a unit there. Of very many groups, some."""
+        changes = self._some(self.places(u), _FAR)
+        return changes + self.exchanges(u, least=2) if swaps and len(self._own(u)) > 1 else changes
+
+    def exchanges(self, u: int, least: int = 1) -> list[Change]:
+        """Unit u in the place of a unit of another group that has at least so many: sizes stay as they are."""
+        own = self._own(u)
+        rest = _without(own, u)
+        changes: list[Change] = []
+        for other in self._some([group for group in self.groups if group != own and len(group) >= least], _FAR):
+            changes += [((own, other), (_with(rest, v), _with(_without(other, v), u))) for v in other]
+        return self._allowed(changes)
+
+    def places(self, u: int) -> list[Change]:
+        """Everywhere else that unit u can be: alone, or in another group."""
+        own = self._own(u)
+        rest = _without(own, u)
+        left = (rest,) if rest else ()
+        changes: list[Change] = [((own,), (rest, (u,)))] if rest else []
+        changes += [((own, other), (*left, _with(other, u))) for other in self.groups if other != own]
+        return self._allowed(changes)
+
+    def splits(self, group: Group) -> list[Change]:
+        """Ways to cut a group in two, single units aside."""
+        if group not in self.groups:  # an earlier step of the sweep took it apart
+            return []
+        if 2 ** (len(group) - 1) <= 4 * _SPLITS:
+            first, others = group[0], group[1:]
+            sizes = range(1, len(others) - 1)
+            parts = [(first, *c) for size in sizes for c in itertools.combinations(others, size)]
+        else:
+            parts = [tuple(u for u in group if self.rng.random() < 0.5) for _ in range(_SPLITS)]
+        cuts = [(part, tuple(u for u in group if u not in part)) for part in self._some(parts, _SPLITS)]
+        return self._allowed([((group,), cut) for cut in cuts if all(cut)])
+
+    def merges(self) -> list[Change]:
+        """Pairs of groups of several units; single units join by `moves`."""
+        several = [group for group in self.groups if len(group) > 1]
+        pairs = self._some(list(itertools.combinations(several, 2)), _FAR)
+        return self._allowed([((g, h), (tuple(sorted(g + h)),)) for g, h in pairs])
+
+    def _own(self, u: int) -> Group:
+        return next(group for group in self.groups if u in group)
+
+    def _some(self, items: list[Any], limit: int) -> list[Any]:
+        if len(items) <= limit:
+            return items
+        return [items[j] for j in self.rng.choice(len(items), limit, replace=False).tolist()]
+
+    def _allowed(self, changes: list[Change]) -> list[Change]:
+        return [change for change in changes if all(self.rules.allows(group) for group in change[1])]
+
+
+def _with(group: Group, u: int) -> Group:
+    return tuple(sorted((*group, u)))
+
+
+def _without(group: Group, u: int) -> Group:
+    return tuple(v for v in group if v != u)
 
 
 def log_prior(sizes: Sequence[int], largest: int) -> float:
@@ -229,3 +346,16 @@ def worth(problem: Problem, at: Fitted) -> float:
     """Evidence and `log_prior`, in place of the prior that favours no sizes."""
     prior = log_prior([len(group) for group in at.groups], problem.rules.max_group_size)
     return at.score - problem.log_prior(len(at.groups)) + prior
+
+
+def climbed(function: Callable[[Array], Any], start: Array, bounds: Any, **limits: int) -> tuple[Array, float]:
+    """Where L-BFGS gets from the start within its limits, given value and gradient, and the value there."""
+    found = minimize(
+        lambda theta: [-part for part in function(theta)],
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=limits,
+    )
+    return found.x, -float(found.fun)
