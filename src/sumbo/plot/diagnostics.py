@@ -22,14 +22,7 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 
 
 def trials(study: StudyLike) -> Any:
-    """Every trial's value and the best so far; failed ones along the bottom, running ones marked.
-
-    Args:
-        study: a `Result`, an `Optimizer`, or what `sumbo.report.from_optuna` returns.
-
-    Returns:
-        A plotly figure.
-    """
+    """Every trial's value and the best so far; failed ones along the bottom, running ones marked."""
     view = analysed(study)
     done = _some(view)
     values = np.array([row.value for row in done], dtype=float)
@@ -64,15 +57,13 @@ def compare(studies: Sequence[StudyLike]) -> Any:
 
 def times(study: StudyLike) -> Any:
     """Seconds in the objective and in the optimiser, trial by trial; zero time is not drawn."""
-    view = analysed(study)
-    parts, numbers, drawn = [], list[int](), list[float]()
+    view, parts = analysed(study), []
     for name, colour, attribute in (("objective", GREY, "seconds"), ("optimiser", ACCENT, "suggest_seconds")):
         known = [row for row in view.rows if (getattr(row, attribute) or 0.0) > 0.0]
         if known:
             x, y = [row.number for row in known], [getattr(row, attribute) for row in known]
             parts.append(scatter(x, y, "markers", name=name, marker={"size": 5, "color": colour, "opacity": 0.7}))
-            numbers += x
-            drawn += y
+    numbers, drawn = ([value for part in parts for value in part[side]] for side in "xy")
     y_axis = title("seconds") | log_axis(min(drawn, default=1.0), max(drawn, default=1.0))
     return figure(parts, x=_trial_axis(numbers), y=y_axis, height=280, showlegend=True)
 
@@ -198,18 +189,18 @@ def calibration(study: StudyLike) -> Any:
 def hyperparameters(study: StudyLike) -> Any:
     """Lengthscale, scales and noise learned from the first values only, for more and more of them."""
     snapshots = analysed(study).snapshots
-    n = np.array([snapshot.n for snapshot in snapshots])
-    lines = []
-    for name, attribute, colour, dash in (
-        ("typical lengthscale", "lengthscale", GREY, "dot"),
-        ("groups", "groups", ACCENT, "solid"),
-        ("all together", "together", ACCENT, "dash"),
-        ("noise", "noise", WARM, "solid"),
-    ):
-        values = [getattr(snapshot, attribute) for snapshot in snapshots]
-        if None not in values:
-            line = {"color": colour, "dash": dash, "width": 2}
-            lines.append(scatter(n, values, "lines+markers", name=name, line=line))
+    looks = {
+        "typical lengthscale": {"color": GREY, "dash": "dot"},
+        "groups": {"color": ACCENT, "dash": "solid"},
+        "all together": {"color": ACCENT, "dash": "dash"},
+        "noise": {"color": WARM, "dash": "solid"},
+    }
+    n = np.array(snapshots["values seen"])
+    lines = [
+        scatter(n, snapshots[name], "lines+markers", name=name, line=look | {"width": 2})
+        for name, look in looks.items()
+        if None not in snapshots[name]
+    ]
     drawn = np.concatenate([line["y"][line["y"] > 0.0] for line in lines])
     x, y = title("values seen") | log_axis(n[0], n[-1]), log_axis(drawn.min(), drawn.max())
     return figure(lines, x=x, y=title("on the model's scale") | y, height=300, showlegend=True)

@@ -4,7 +4,6 @@ import json
 import pprint
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -92,11 +91,11 @@ def _range(view: StudyAnalysis, name: str) -> str:
     """Where a parameter may be, in the user's words."""
     if name not in view.names:
         return "not modelled"
-    i = view.names.index(name)
-    _, values = view.axis(i, 2)
-    if view.is_category(i):
-        return ", ".join(map(number, values[:6])) + (f", … {len(values) - 6} more" if len(values) > 6 else "")
-    return f"{number(values[0])} to {number(values[-1])}" + (", log" if view.is_log(i) else "")
+    axis = parameters.Axis(view, view.names.index(name), 2)
+    values = [number(value) for value in axis.values]
+    if axis.is_category:
+        return ", ".join(values[:6]) + (f", … {len(values) - 6} more" if len(values) > 6 else "")
+    return f"{values[0]} to {values[-1]}" + (", log" if axis.is_log else "")
 
 
 # --- which parameters interact, and how much each matters ---------------------------------------------------
@@ -208,7 +207,7 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
     j, heading = view.groups.index(row.parameters), group_name(row.parameters)
     caption = [tag("strong", heading), f": {row.share:.1%} of the variance."]
     if len(row.parameters) > 2:
-        return _slices(canvas, parameters.Slices(view, j), row.parameters, joined([*caption, f" {_SLICE}"]))
+        return _slices(view, canvas, j, joined([*caption, f" {_SLICE}"]))
     if len(row.parameters) == 1:
         figure, axis, mean = parameters.curve(view, j)
         shape, numbers = "Curve", _curve_table(heading, axis, mean)
@@ -220,30 +219,30 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
     return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers)
 
 
-def _slices(canvas: Canvas, found: parameters.Slices, names: Sequence[str], caption: Markup) -> Markup:
-    where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], found.stops[1:], strict=True))
-    setting, first = f"{names[0]} for {where}", found.slices[0]
-    numbers = _curve_table(setting, first.axis, first.mean[found.start()])
-    place = canvas.figure(found.figure(), _ALT.format(setting), caption, numbers)
+def _slices(view: StudyAnalysis, canvas: Canvas, j: int, caption: Markup) -> Markup:
+    names, (found, stops) = view.groups[j], parameters.slices(view, j)
+    where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], stops[1:], strict=True))
+    setting, first = f"{names[0]} for {where}", found[0]
+    numbers = _curve_table(setting, first.axis, first.figure.data[-1].y)
+    place = canvas.figure(first.figure, _ALT.format(setting), caption, numbers)
     slider = {
         "alt": _ALT,
         "names": [plain(name) for name in names],
-        "stops": [([number(v) for v in stops], start) for stops, start in found.stops],
-        "axes": [_slider_axis(found, k) for k in range(len(names))],
+        "stops": [([number(v) for v in values], start) for values, start in stops],
+        "axes": [_slider_axis(along) for along in found],
     }
     return canvas.sliding(place, names, slider)
 
 
-def _slider_axis(found: parameters.Slices, k: int) -> dict[str, Any]:
+def _slider_axis(along: parameters.Slice) -> dict[str, Any]:
     """The curves along one parameter, for the script."""
-    figure, along = found.figure(k), found.slices[k]
     numbers = {key: [rounded(v, 4) for v in getattr(along, key).ravel()] for key in ("mean", "std", "data")}
     return numbers | {
         "x": along.axis.places.tolist(),
-        "xaxis": figure.layout.xaxis.to_plotly_json(),
+        "xaxis": along.figure.layout.xaxis.to_plotly_json(),
         "cells": [(n, number(along.axis.values[n])) for n in _cells(along.axis)],
-        "range": list(figure.layout.yaxis.range),
-        "floor": rounded(figure.data[0].y[0], 4),
+        "range": list(along.figure.layout.yaxis.range),
+        "floor": rounded(along.figure.data[0].y[0], 4),
     }
 
 
@@ -338,16 +337,15 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 
 def _over_time(view: StudyAnalysis, canvas: Canvas) -> Markup:
-    first, last = view.snapshots[0].n, view.snapshots[-1].n
-    rows = [(n, *(rounded(value, 3) for value in others)) for n, *others in map(astuple, view.snapshots)]
-    head = ("values seen", "typical lengthscale", "groups", "all together", "noise")
+    counts, *_ = view.snapshots.values()
+    rows = [(n, *(rounded(v, 3) for v in others)) for n, *others in zip(*view.snapshots.values(), strict=True)]
     return canvas.figure(
         plot.hyperparameters(view),
         "Hyperparameters against the number of values seen.",
-        f"Learned again, with the present groups, from the first {first} to {last} values, not as they "
+        f"Learned again, with the present groups, from the first {counts[0]} to {counts[-1]} values, not as they "
         "were during the search. Lines that have become level have been learned. Lengthscales are shares of a range; "
         "scales and noise are standard deviations of the model's values.",
-        table("Hyperparameters over time", head, rows),
+        table("Hyperparameters over time", list(view.snapshots), rows),
     )
 
 
