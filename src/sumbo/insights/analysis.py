@@ -84,6 +84,8 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
 class StudyAnalysis:
     """A study and what can be said of it.
 
+    The model, and all that comes from it, raise NotFittedError where there is nothing to say yet.
+
     Attributes:
         name: for headings.
         direction: "minimize" or "maximize".
@@ -201,11 +203,7 @@ class StudyAnalysis:
 
     @cached_property
     def model(self) -> AdditiveGP:
-        """The model of all values: on the unit cube, standardised, larger is better.
-
-        Raises:
-            NotFittedError: there is nothing to say yet.
-        """
+        """The model of all values: on the unit cube, standardised, larger is better."""
         if self.unavailable_reason is not None:
             raise NotFittedError(self.unavailable_reason)
         method, context = self._explained
@@ -236,11 +234,7 @@ class StudyAnalysis:
 
     @cached_property
     def interactions(self) -> Interactions:
-        """Probabilities of pairs; of more than 30 parameters, among those with the largest shares.
-
-        Raises:
-            NotFittedError: there is nothing to say yet.
-        """
+        """Probabilities of pairs; of more than 30 parameters, among those with the largest shares."""
         return self.find_interactions()
 
     def find_interactions(self, evaluations: int | None = None) -> Interactions:

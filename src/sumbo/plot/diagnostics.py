@@ -87,15 +87,9 @@ def _best_line(view: StudyAnalysis, name: str, hoverinfo: str = "all", **look: s
 
 
 def _marks(rows: Sequence[Trial], y: Any, name: str, colour: str, symbol: str, opacity: float) -> dict[str, Any]:
-    return scatter(
-        [row.number for row in rows],
-        np.full(len(rows), y),
-        "markers",
-        name=name,
-        marker={"size": 6, "color": colour, "symbol": symbol, "opacity": opacity, "line": {"width": 1, "color": FAINT}},
-        hovertext=[_described(row) for row in rows],
-        hoverinfo="text",
-    )
+    numbers, texts = [row.number for row in rows], [_described(row) for row in rows]
+    marker = {"size": 6, "color": colour, "symbol": symbol, "opacity": opacity, "line": {"width": 1, "color": FAINT}}
+    return scatter(numbers, np.full(len(rows), y), "markers", texts, name=name, marker=marker)
 
 
 def _described(row: Trial) -> str:
@@ -148,19 +142,12 @@ def predictions(study: StudyLike) -> Any:
     bars |= {"color": FAINT, "thickness": 1, "width": 0, "symmetric": False, "visible": len(predicted) <= _INTERVALS}
     both = np.concatenate([predicted, observed])
     diagonal = [both.min(), both.max()]
-    dots = scatter(
-        predicted,
-        observed,
-        "markers",
-        error_x=bars,
-        name="trials",
-        marker={"size": 6, "color": ACCENT, "opacity": 0.6},
-        hovertext=[
-            f"predicted {p:.5g}, from {a:.5g} to {b:.5g}<br>observed {o:.5g}"
-            for p, o, a, b in zip(predicted, observed, low, high, strict=True)
-        ],
-        hoverinfo="text",
-    )
+    texts = [
+        f"predicted {p:.5g}, from {a:.5g} to {b:.5g}<br>observed {o:.5g}"
+        for p, o, a, b in zip(predicted, observed, low, high, strict=True)
+    ]
+    marker = {"size": 6, "color": ACCENT, "opacity": 0.6}
+    dots = scatter(predicted, observed, "markers", texts, name="trials", error_x=bars, marker=marker)
     parts = [_dotted(diagonal, diagonal, name="exact"), dots]
     return figure(parts, x=title("predicted, without having seen it"), y=title("observed"), showlegend=False)
 
@@ -173,14 +160,8 @@ def _dotted(x: Any, y: Any, **more: Any) -> dict[str, Any]:
 def calibration(study: StudyLike) -> Any:
     """How many values lie inside intervals that should hold so many."""
     inside = analysed(study).left_out.coverage(LEVELS)
-    curve = scatter(
-        LEVELS,
-        inside,
-        "lines+markers",
-        line={"color": ACCENT, "width": 2},
-        hovertext=[f"{level:.0%} intervals hold {share:.0%}" for level, share in zip(LEVELS, inside, strict=True)],
-        hoverinfo="text",
-    )
+    texts = [f"{level:.0%} intervals hold {share:.0%}" for level, share in zip(LEVELS, inside, strict=True)]
+    curve = scatter(LEVELS, inside, "lines+markers", texts, line={"color": ACCENT, "width": 2})
     percent = {"tickformat": ".0%", "range": [0.0, 1.02]}
     x, y = title("intervals that should hold") | percent, title("hold in fact") | percent
     return figure([_dotted([0.0, 1.0], [0.0, 1.0], hoverinfo="skip"), curve], x=x, y=y, showlegend=False)

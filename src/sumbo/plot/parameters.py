@@ -6,7 +6,7 @@ values, a sum on its scale is no sum in those units: then it is in standard devi
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,9 +76,8 @@ def interaction_graph(study: StudyLike) -> Any:
     parts, numbers = [], []
     for i, k, p in edges:
         line = {"width": 1 + 5 * p, "color": f"rgba(61,123,217,{0.15 + 0.75 * p:.2f})"}
-        text = _pair_text(names[i], names[k], p)
         x, y = at[:, [i, k]]
-        parts.append(scatter(x, y, "lines", line=line, hovertext=text, hoverinfo="text"))
+        parts.append(scatter(x, y, "lines", _pair_text(names[i], names[k], p), line=line))
         if len(edges) <= _NUMBERED or p >= 0.5:
             # Off the middle, where lines cross, and beside the line.
             along = at[:, k] - at[:, i]
@@ -91,11 +90,10 @@ def interaction_graph(study: StudyLike) -> Any:
         x,
         y,
         "markers+text",
+        [label(names[i], 80) for i in order],
         marker={"size": 12, "color": [ACCENT if i in linked else GREY for i in order]},
         text=[label(names[i], 22) for i in order],
         textposition=[_side(*at[:, i]) for i in order],
-        hovertext=[label(names[i], 80) for i in order],
-        hoverinfo="text",
     )
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
     vertical = hidden | {"range": [-1.3, 1.3]}
@@ -148,7 +146,7 @@ def shares(study: StudyLike) -> Any:
 def group_shares(study: StudyLike) -> Any:
     """Each group's share of the variance, and what only all parameters together explain."""
     found = analysed(study).importance
-    rest = Importance(("all together",), found.all_together.share, found.all_together.std)
+    rest = replace(found.all_together, parameters=("all together",))
     # As many as are shown, the rest among them wherever it belongs.
     return _bars(sorted((*found.groups, rest), key=lambda row: -row.share), "share of variance")
 
@@ -181,7 +179,7 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
     """What one group does to the value: a curve with its band, a map, or for three and more parameters a slice.
 
     Args:
-        study: a `Result`, an `Optimizer`, or what `sumbo.report.from_optuna` returns.
+        study: as for all figures.
         parameters: the names of the group's parameters; one of `decomposition.groups`.
 
     Returns:
@@ -281,8 +279,7 @@ def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
         "colorbar": {"thickness": 10, "outlinewidth": 0, "title": {"text": ""}},
     }
     X, best = view.model.X[_some(view)], view.model.X[[int(np.argmax(view.model.y))]]
-    at_best = x.at(best[:, i]), y.at(best[:, k])
-    star = scatter(*at_best, "markers", marker=_STAR, hovertext="best trial", hoverinfo="text")
+    star = scatter(x.at(best[:, i]), y.at(best[:, k]), "markers", "best trial", marker=_STAR)
     parts, no_grid = [heat, _dots(x.at(X[:, i]), y.at(X[:, k])), star], {"showgrid": False}
     shown = figure(parts, x=x.layout | no_grid, y=y.layout | no_grid, height=360, showlegend=False)
     return shown, x, y, mean

@@ -90,14 +90,20 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
     title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
     if len(views) == 1:
-        main = [_contents({key: text for key, text, _ in _SECTIONS}), *_study(views[0], canvas, "", "h2")]
+        links, main = {key: text for key, text, _ in _SECTIONS}, _study(views[0], canvas, "", "h2")
     else:
-        main = _several(views, canvas)
+        tops = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
+        links, main = {"comparison": "Comparison"} | tops, [_comparison(views, canvas)]
+        for k, (top, view) in enumerate(zip(tops, views, strict=True), 1):
+            inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
+            main.append(tag("article", *inner, class_="study", aria_labelledby=top))
+    items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
+    contents = tag("nav", tag("ul", *items), aria_label="On this page")
     body = tag(
         "body",
         tag("a", "Skip to the content", href="#main", class_="skip"),
         _header(title, views),
-        tag("main", *main, id="main", tabindex="-1"),
+        tag("main", contents, *main, id="main", tabindex="-1"),
         tag("footer", f"Made by sumbo from {sum(len(v.rows) for v in views)} trials. This page fetches nothing."),
         tag("div", role="status", aria_live="polite", class_="quiet", id="status"),
         # Figures are JSON already; the page's own script reads them as data.
@@ -153,23 +159,6 @@ def _asset(name: str) -> str:
     return resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8")
 
 
-# --- the parts ---------------------------------------------------------------------------------------------
-
-
-def _several(views: Sequence[StudyAnalysis], canvas: Canvas) -> list[Markup]:
-    links = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
-    parts = [_contents({"comparison": "Comparison"} | links), _comparison(views, canvas)]
-    for k, (top, view) in enumerate(zip(links, views, strict=True), 1):
-        inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
-        parts.append(tag("article", *inner, class_="study", aria_labelledby=top))
-    return parts
-
-
-def _contents(links: dict[str, str]) -> Markup:
-    items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
-    return tag("nav", tag("ul", *items), aria_label="On this page")
-
-
 def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
     parts = [_tiles(view)]
     if view.notes:
@@ -185,10 +174,10 @@ def _tiles(view: StudyAnalysis) -> Markup:
     top, shares = view.best, view.importance_or_reason
     tiles = [
         ("best value", "none yet" if top is None else f"{top.value:.5g}"),
-        ("trials done", f"{len(view.in_state('done'))}"),
-        ("failed", f"{len(view.in_state('failed'))}"),
-        ("running or waiting", f"{len(view.in_state('running', 'waiting'))}"),
-        ("parameters", f"{len(view.names)}"),
+        ("trials done", len(view.in_state("done"))),
+        ("failed", len(view.in_state("failed"))),
+        ("running or waiting", len(view.in_state("running", "waiting"))),
+        ("parameters", len(view.names)),
     ]
     if not isinstance(shares, str):
         tiles.append(("sum over groups", f"{1 - shares.all_together.share:.0%}"))
@@ -198,17 +187,16 @@ def _tiles(view: StudyAnalysis) -> Markup:
 def _comparison(views: Sequence[StudyAnalysis], canvas: Canvas) -> Markup:
     rows = []
     for view in views:
-        top = view.best
         counts = len(view.in_state("done")), len(view.in_state("failed"))
-        found = (None, None) if top is None else (top.value, top.number)
-        spent = sections.rounded(sum(row.seconds for row in view.rows if row.seconds is not None), 3)
+        found = (None, None) if view.best is None else (view.best.value, view.best.number)
+        spent = sections.rounded(sum(row.seconds or 0.0 for row in view.rows), 3)
         rows.append((view.name, view.method, view.direction, *counts, *found, spent))
     head = ("study", "method", "goal", "done", "failed", "best value", "at trial", "seconds")
-    mixed = len({view.direction for view in views}) > 1
-    other = len({view.names for view in views}) > 1
-    notes = "Some studies maximise and others minimise: their values cannot be compared. " if mixed else ""
-    notes += "The studies have different parameters. " if other else ""
-    caption = f"{notes}The best value so far, trial by trial."
+    caption = "The best value so far, trial by trial."
+    if len({view.names for view in views}) > 1:
+        caption = f"The studies have different parameters. {caption}"
+    if len({view.direction for view in views}) > 1:
+        caption = f"Some studies maximise and others minimise: their values cannot be compared. {caption}"
     figure = canvas.figure(plot.compare(views), "Best value so far of each study over its trials.", caption)
     heading = tag("h2", "Comparison", id="comparison")
     return tag("section", heading, table("Studies", head, rows), figure, aria_labelledby="comparison")

@@ -4,6 +4,7 @@ import json
 import pprint
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,24 +148,23 @@ def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 
 def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Markup:
-    def share_table(kind: str, rows: Sequence[tuple[str, Importance]]) -> Markup:
-        cells = [(name, round(row.share, 4), round(row.std, 4)) for name, row in rows]
+    def share_table(kind: str, rows: Sequence[Importance]) -> Markup:
+        cells = [(group_name(row.parameters), round(row.share, 4), round(row.std, 4)) for row in rows]
         return table(f"Shares of {kind}s", (kind, "share", "±"), cells)
 
-    first, rest = importance.parameters[0], importance.all_together
+    first, rest = importance.parameters[0], replace(importance.all_together, parameters=("all together",))
     left = canvas.figure(
         plot.shares(view),
         f"Shares of variance of parameters. The largest is {first.parameters[0]} with {first.share:.0%}.",
         "How much of the variance over the whole space would go if the parameter were held fixed. Interactions count "
         "for both sides, so these may add up to more than 1.",
-        share_table("parameter", [(row.parameters[0], row) for row in importance.parameters]),
+        share_table("parameter", importance.parameters),
     )
-    groups = [(group_name(row.parameters), row) for row in importance.groups]
     right = canvas.figure(
         plot.group_shares(view),
         f"Shares of variance of groups. All together: {rest.share:.0%}.",
         "What a function of the group's parameters alone explains; “all together” is what no sum over groups can.",
-        share_table("group", [("all together", rest), *groups]),
+        share_table("group", [rest, *importance.groups]),
     )
     useless = [row.parameters[0] for row in importance.parameters if row.share + 2 * row.std < 0.01]
     words: list[object] = ["None: every parameter may have some effect."]
@@ -213,7 +213,10 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
         shape, numbers = "Curve", _curve_table(heading, axis, mean)
     else:
         figure, x, y, mean = parameters.surface(view, j)
-        shape, numbers = "Map", _map_table(row.parameters, heading, x, y, mean)
+        across, down = _spread(x), _spread(y)
+        head = ("{1} \\ {0}".format(*row.parameters), *(number(x.values[a]) for a in across))
+        rows = [(number(y.values[b]), *(rounded(mean[b, a], 4) for a in across)) for b in down]
+        shape, numbers = "Map", table(f"Effect of {heading}", head, rows)
         caption.append(" Blue is better, brown worse than average; the star is the best trial.")
     extent = f"from {number(float(mean.min()))} to {number(float(mean.max()))}"
     return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers)
@@ -251,20 +254,13 @@ def _curve_table(heading: str, axis: parameters.Axis, mean: Any) -> Markup:
     return table(f"Effect of {heading}", ("value", "effect"), rows)
 
 
-def _map_table(names: Sequence[str], heading: str, x: parameters.Axis, y: parameters.Axis, mean: Any) -> Markup:
-    across, down = _spread(len(x.values)), _spread(len(y.values))
-    rows = [(number(y.values[b]), *(rounded(mean[b, a], 4) for a in across)) for b in down]
-    head = (f"{names[1]} \\ {names[0]}", *(number(x.values[a]) for a in across))
-    return table(f"Effect of {heading}", head, rows)
-
-
 def _cells(axis: parameters.Axis) -> list[int]:
     """Which points of a curve its table has."""
-    return list(range(len(axis.values))) if axis.is_category else _spread(len(axis.values))
+    return list(range(len(axis.values))) if axis.is_category else _spread(axis)
 
 
-def _spread(count: int) -> list[int]:
-    return np.unique(np.linspace(0, count - 1, _CELLS).astype(int)).tolist()
+def _spread(axis: parameters.Axis) -> list[int]:
+    return np.unique(np.linspace(0, len(axis.values) - 1, _CELLS).astype(int)).tolist()
 
 
 def rounded(value: float | None, digits: int) -> float | None:
@@ -304,7 +300,7 @@ def _verdict(view: StudyAnalysis) -> Markup:
     return facts(items, "facts")
 
 
-def facts(items: Sequence[tuple[str, str]], class_: str) -> Markup:
+def facts(items: Sequence[tuple[str, object]], class_: str) -> Markup:
     """Terms, each with what there is to say of it."""
     return tag("dl", *(tag("div", tag("dt", term), tag("dd", text)) for term, text in items), class_=class_)
 
