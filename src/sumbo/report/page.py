@@ -14,14 +14,15 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from string import Template
 
 from sumbo import plot
 from sumbo._files import write_whole
 from sumbo.errors import SettingError
 from sumbo.insights.analysis import StudyAnalysis, StudyLike, analysis_of
-from sumbo.plot.style import figures, plain
+from sumbo.plot.style import figures
 from sumbo.report import sections
-from sumbo.report.markup import Canvas, Markup, script_safe, table, tag
+from sumbo.report.markup import Canvas, Markup, escaped, joined, script_safe, table, tag
 
 _REFRESH = 10  # seconds after which a page that is being watched looks again
 
@@ -98,53 +99,25 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
             inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
             main.append(tag("article", *inner, class_="study", aria_labelledby=top))
     items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
-    contents = tag("nav", tag("ul", *items), aria_label="On this page")
-    body = tag(
-        "body",
-        tag("a", "Skip to the content", href="#main", class_="skip"),
-        _header(title, views),
-        tag("main", contents, *main, id="main", tabindex="-1"),
-        tag("footer", f"Made by sumbo from {sum(len(v.rows) for v in views)} trials. This page fetches nothing."),
-        tag("div", role="status", aria_live="polite", class_="quiet", id="status"),
-        # Figures are JSON already; the page's own script reads them as data.
-        tag("script", script_safe(f"[{','.join(canvas.figures)}]"), type="application/json", id="figures"),
-        tag("script", script_safe(json.dumps(canvas.sliders, allow_nan=False)), type="application/json", id="sliders"),
-        tag("script", Markup(_plotly()), type="text/plain", id="plotly"),
-        tag("script", Markup(_asset("page.js")), nonce=nonce),
-    )
-    watch = _REFRESH if watching else None
-    return "<!DOCTYPE html>\n" + tag("html", _head(title, nonce), body, lang="en", data_watch=watch)
-
-
-def _head(title: str, nonce: str) -> Markup:
-    policy = (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{plain(title)} · sumbo report"),
-        tag("style", Markup(_asset("page.css"))),
-        tag("script", Markup(_asset("theme.js")), nonce=nonce),
-    )
-
-
-def _header(title: str, views: Sequence[StudyAnalysis]) -> Markup:
-    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     first = views[0]
     about = f"{first.direction} · {len(first.rows)} trials · method {first.method}" if len(views) == 1 else "compared"
-    buttons = tag(
-        "div",
-        tag("button", "Pause refreshing", type="button", id="pause", hidden=True, aria_pressed="false"),
-        tag("button", "Theme: automatic", type="button", id="theme"),
-        class_="tools",
-    )
-    return tag("header", tag("div", tag("h1", title), tag("p", f"{about} · {made}")), buttons)
+    parts = {
+        "watch": Markup(f' data-watch="{_REFRESH}"' if watching else ""),
+        "nonce": nonce,
+        "title": title,
+        "style": _asset("page.css"),
+        "theme": _asset("theme.js"),
+        "about": about,
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "main": joined([tag("nav", tag("ul", *items), aria_label="On this page"), *main]),
+        "trials": sum(len(view.rows) for view in views),
+        # Figures are JSON already; the page's own script reads them as data.
+        "figures": script_safe(f"[{','.join(canvas.figures)}]"),
+        "sliders": script_safe(json.dumps(canvas.sliders, allow_nan=False)),
+        "plotly": Markup(_plotly()),
+        "script": _asset("page.js"),
+    }
+    return Template(_asset("page.html")).substitute({key: escaped(part) for key, part in parts.items()})
 
 
 @cache
@@ -155,8 +128,8 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(get_plotlyjs().encode("utf-8"), 9, mtime=0)).decode("ascii")
 
 
-def _asset(name: str) -> str:
-    return resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8")
+def _asset(name: str) -> Markup:
+    return Markup(resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
