@@ -132,8 +132,8 @@ class _Component:
 
 def _samples(space: Space, rng: np.random.Generator) -> tuple[Array, Array]:
     N = int(2 ** np.clip(np.floor(np.log2(_WORK / space.dim)), 6, 10))
-    unit = _spread(N, 2 * space.dim, rng)
-    return space.snap(unit[:, : space.dim]), space.snap(unit[:, space.dim :])
+    first, second = np.hsplit(_spread(N, 2 * space.dim, rng), 2)
+    return space.snap(first), space.snap(second)
 
 
 def _cov(a: Array, b: Array) -> Array:
@@ -154,53 +154,39 @@ class Effect:
 
     def __init__(self, model: AdditiveGP, j: int, B: Array) -> None:
         self._data, self._group, self._B = model._observed(), list(model.decomposition.groups[j]), B
-        terms = [j, len(model.groups) - 1] if model.full_order else [j]
-        self._terms = [_Term(model, k, self._group, B) for k in terms]
+        # Of each term: squared distances in the dimensions averaged out, from B to X, (S, n), and within B, (S S, 1).
+        self._terms: list[tuple[Terms, Array, Array]] = []
+        for k in [j, len(model.groups) - 1] if model.full_order else [j]:
+            terms, rest = model.terms.only(k), [i for i in model.groups[k] if i not in self._group]
+            points = B if rest else B[:1]  # nothing to average: one point says it
+            to_data, between = (_squared(points, W, terms, rest) for W in (self._data.XT.T, points))
+            self._terms.append((terms, to_data, between.reshape(-1, 1)))
 
     @on_one_thread
     def __call__(self, Z: Array) -> tuple[Array, Array]:
         """Mean and standard deviation at each row of Z (G, d), on the model's scale."""
-        X, B = self._data.XT.T, self._B
+        B = self._B
         points = np.zeros((len(Z), B.shape[1]))
         points[:, self._group] = Z
-        centre = self._cross(B, X).mean(axis=0)
-        level = self._prior(B, B).mean()
-        same = float(self._prior(B[:1], B[:1])[0, 0])  # c(z, z) before the mean is taken off, wherever z is
+        centre, level = self._kernel(B).mean(axis=0), self._kernel(B, B).mean()
+        same = float(self._kernel(B[:1], B[:1])[0, 0])  # c(z, z) before the mean is taken off, wherever z is
         means, variances = [], []
         for block in np.split(points, range(_BLOCK, len(Z), _BLOCK)):
-            c = self._cross(block, X) - centre
+            c = self._kernel(block) - centre
             V = c @ self._data.L_inv.T
-            prior = same - 2.0 * self._prior(block, B).mean(axis=1) + level
+            prior = same - 2.0 * self._kernel(block, B).mean(axis=1) + level
             means.append(c @ self._data.alpha)
             variances.append(np.maximum(prior - np.einsum("gq,gq->g", V, V), 0.0))
         return np.concatenate(means), np.sqrt(np.concatenate(variances))
 
-    def _cross(self, Z: Array, X: Array) -> Array:
-        """c(z, x) before the mean is taken off, (G, n)."""
-        return np.sum([term.averaged(Z, X, term.to_data) for term in self._terms], axis=0)
-
-    def _prior(self, Z: Array, W: Array) -> Array:
-        """The same between points of the group, both sides averaged, (G, R)."""
-        return np.sum([term.averaged(Z, W, term.between) for term in self._terms], axis=0)
-
-
-class _Term:
-    """A term of the model as a function of the group's dimensions, its other dimensions averaged out.
-
-    Squared distances of these others: `to_data` from B to X, (S, n), and `between` points of B, (S S, 1).
-    """
-
-    def __init__(self, model: AdditiveGP, j: int, group: list[int], B: Array) -> None:
-        self._terms, self._group = model.terms.only(j), group
-        rest = [i for i in model.groups[j] if i not in group]
-        B = B if rest else B[:1]  # nothing to average: one point says it
-        self.to_data = _squared(B, model._observed().XT.T, self._terms, rest)
-        self.between = _squared(B, B, self._terms, rest).reshape(-1, 1)
-
-    def averaged(self, Z: Array, W: Array, others: Array) -> Array:
-        """The mean kernel of rows of Z and W, (G, R), over rows of squared distances in the other dimensions."""
-        r2 = _squared(Z, W, self._terms, self._group)
-        return sum((_radial(r2 + row, self._terms) for row in others), np.zeros_like(r2)) / len(others)
+    def _kernel(self, Z: Array, W: Array | None = None) -> Array:
+        """c(z, x) before the mean is taken off, (G, n); with W that of points of the group, both averaged, (G, R)."""
+        ends = self._data.XT.T if W is None else W
+        total = np.zeros((len(Z), len(ends)))
+        for terms, to_data, between in self._terms:
+            r2, others = _squared(Z, ends, terms, self._group), to_data if W is None else between
+            total += sum((_radial(r2 + row, terms) for row in others), np.zeros_like(r2)) / len(others)
+        return total
 
 
 # --- distances and kernels ---------------------------------------------------------------------------------

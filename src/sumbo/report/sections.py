@@ -15,7 +15,7 @@ from sumbo.insights.tables import MOST, Importance, Importances
 from sumbo.plot import parameters
 from sumbo.plot.diagnostics import LEVELS
 from sumbo.plot.style import group_name, number, plain
-from sumbo.report.markup import Canvas, Markup, joined, preformatted, table, tag
+from sumbo.report.markup import Canvas, Markup, escaped, joined, table, tag
 
 _TRIALS = 2000  # rows of the table of trials
 _DRAWN = 12  # groups whose function is drawn
@@ -79,7 +79,9 @@ def best(view: StudyAnalysis, canvas: Canvas) -> Markup:
     lines = "\n".join(f"{name}\t{value!r}" for name, value in params.items())
     shown = table(caption, ("parameter", "value", "range"), rows)
     parts = [tag("div", shown, _copier("table", lines), class_="copyable")]
-    parts += [tag("details", tag("summary", f"As {k}"), _copier(k, text), preformatted(text)) for k, text in texts]
+    for kind, text in texts:
+        code = Markup("\n".join(map(escaped, text.split("\n"))))  # lines stay lines
+        parts.append(tag("details", tag("summary", f"As {kind}"), _copier(kind, text), tag("pre", tag("code", code))))
     return joined(parts)
 
 
