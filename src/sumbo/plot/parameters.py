@@ -86,15 +86,11 @@ def interaction_graph(study: StudyLike) -> Any:
     texts_x, texts_y, texts = ([number[column] for number in numbers] for column in range(3))
     parts.append(scatter(texts_x, texts_y, "text", text=texts, textfont={"size": 12}, hoverinfo="skip"))
     x, y = at[:, order]
-    nodes = scatter(
-        x,
-        y,
-        "markers+text",
-        [label(names[i], 80) for i in order],
-        marker={"size": 12, "color": [ACCENT if i in linked else GREY for i in order]},
-        text=[label(names[i], 22) for i in order],
-        textposition=[_side(*at[:, i]) for i in order],
-    )
+    across, up = np.where(x > 0, "middle right", "middle left"), np.where(y > 0, "top center", "bottom center")
+    marker = {"size": 12, "color": [ACCENT if i in linked else GREY for i in order]}
+    shown, whole = ([label(names[i], limit) for i in order] for limit in (22, 80))
+    outwards = np.where(abs(x) > 0.3, across, up).tolist()  # names lead away from the circle
+    nodes = scatter(x, y, "markers+text", whole, marker=marker, text=shown, textposition=outwards)
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
     vertical = hidden | {"range": [-1.3, 1.3]}
     return figure([*parts, nodes], x=hidden, y=vertical, height=_HEIGHT, showlegend=False)
@@ -102,13 +98,11 @@ def interaction_graph(study: StudyLike) -> Any:
 
 def _pairs(view: StudyAnalysis) -> tuple[list[str], Array]:
     """The parameters shown and their probabilities of interacting, (m, m), those with likely partners first kept."""
-    looked_at = {name for row in view.interactions for name in (row.first, row.second)}
+    pairs = {frozenset((row.first, row.second)): row.probability for row in view.interactions}
+    looked_at = frozenset[str]().union(*pairs)
     names = [name for name in view.names if name in looked_at]
-    index = {name: i for i, name in enumerate(names)}
-    together = np.zeros((len(names), len(names)))
-    for row in view.interactions:
-        i, k = index[row.first], index[row.second]
-        together[i, k] = together[k, i] = row.probability
+    rows = [[pairs.get(frozenset((a, b)), 0.0) for b in names] for a in names]
+    together = np.array(rows).reshape(len(names), len(names))
     kept = np.sort(np.argsort(-together.max(axis=0, initial=0.0), kind="stable")[:MOST])
     return [names[i] for i in kept], together[np.ix_(kept, kept)]
 
@@ -126,13 +120,6 @@ def _around(linked: Sequence[int], together: Array) -> list[int]:
         order.append(max(partners, key=lambda i: probability[i], default=left[0]))
         left.remove(order[-1])
     return order
-
-
-def _side(x: float, y: float) -> str:
-    """Where a name stands that leads away from the circle."""
-    if abs(x) > 0.3:
-        return "middle right" if x > 0 else "middle left"
-    return "top center" if y > 0 else "bottom center"
 
 
 # --- how much each matters ---------------------------------------------------------------------------------
