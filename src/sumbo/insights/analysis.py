@@ -84,7 +84,8 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
 class StudyAnalysis:
     """A study and what can be said of it.
 
-    The model, and all that comes from it, raise NotFittedError where there is nothing to say yet.
+    The model, and all that comes from it, raise NotFittedError where there is nothing to say yet; shares of variance
+    also where the model sees no difference between points.
 
     Attributes:
         name: for headings.
@@ -245,20 +246,14 @@ class StudyAnalysis:
             # A parameter with a small total effect can have no large interaction.
             among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
         self.say("which parameters interact (some seconds, up to a minute with many)")
-        with one_thread():
-            return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
 
     @cached_property
     def importance(self) -> Importances:
-        """Shares of variance.
-
-        Raises:
-            NotFittedError: there is nothing to say yet, or the model sees no difference between points.
-        """
+        """Shares of variance."""
         model = self.model
         self.say("shares of variance")
-        with one_thread():
-            return tables.importance(model, self._explained[1].space, self._rng(0))
+        return tables.importance(model, self._explained[1].space, self._rng(0))
 
     @cached_property
     def importance_or_reason(self) -> Importances | str:

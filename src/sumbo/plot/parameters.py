@@ -6,7 +6,7 @@ values, a sum on its scale is no sum in those units: then it is in standard devi
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -181,7 +181,7 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
     for j, group in enumerate(view.groups):
         if set(group) == wanted:
             if len(group) > 2:
-                return slices(view, j)[0][0].figure
+                return slices(view, j)[0][0][0]
             return (curve if len(group) == 1 else surface)(view, j)[0]
     known = "; ".join(", ".join(group) for group in view.groups[:10])
     raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")
@@ -272,21 +272,12 @@ def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
     return shown, x, y, mean
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Curves along one parameter of a group, for every setting of the others: (stops of these in order ..., points)."""
+def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Array]], list[tuple[list[Any], int]]]:
+    """A group of three and more parameters: curves along each of them, and the stops of its slider.
 
-    axis: Axis
-    mean: Array
-    std: Array
-    data: Array  # where observations are along it
-    figure: Any  # the others as in the best trial
-
-
-def slices(view: StudyAnalysis, j: int) -> tuple[list[Slice], list[tuple[list[Any], int]]]:
-    """A group of three and more parameters: for each a slice, and the stops of its slider.
-
-    These are the user's values, and the number of that which is nearest to the best trial.
+    Curves come as a figure, the others as in the best trial, its axis, and means and standard deviations for every
+    setting of the others, (stops of these in order ..., points). Stops are the user's values, and the number of that
+    which is nearest to the best trial.
     """
     dims = view.model.decomposition.groups[j]
     X, best = view.model.X[_some(view)], view.model.X[int(np.argmax(view.model.y))]
@@ -300,12 +291,12 @@ def slices(view: StudyAnalysis, j: int) -> tuple[list[Slice], list[tuple[list[An
         Z = np.stack([column.ravel() for column in columns], axis=1)
         mean, std = (part.reshape(along.shape) for part in _effect(view, j, Z))
         low, high = float((mean - 2 * std).min()), float((mean + 2 * std).max())
-        data, at = axis.at(X[:, i]), (*starts[:n], *starts[n + 1 :])
-        rug = _dots(data, np.full(len(data), low - 0.04 * (high - low)))
+        rug = _dots(axis.at(X[:, i]), np.full(len(X), low - 0.04 * (high - low)))
+        at = (*starts[:n], *starts[n + 1 :])
         y = title(_effect_title(view)) | {"range": [low - 0.1 * (high - low), high]}
         parts = [rug, *_band(axis.places, mean[at], std[at])]
         shown = figure(parts, x=axis.layout, y=y, height=260, showlegend=False)
-        found.append(Slice(axis, mean, std, data, shown))
+        found.append((shown, axis, mean, std))
     return found, [(stop.values, start) for stop, start in zip(stops, starts, strict=True)]
 
 

@@ -57,9 +57,7 @@ def label(text: object, limit: int | None = None) -> str:
 
 def number(value: object) -> str:
     """A value of the user's for people: six digits are enough."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return plain(value)
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(int(value))
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else plain(value)
 
 
 def group_name(names: Sequence[str]) -> str:

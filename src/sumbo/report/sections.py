@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumbo import plot
+from sumbo._typing import Array
 from sumbo.insights.analysis import StudyAnalysis
 from sumbo.insights.tables import MOST, Importance, Importances
 from sumbo.plot import parameters
@@ -227,27 +228,28 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
 def _slices(view: StudyAnalysis, canvas: Canvas, j: int, caption: Markup) -> Markup:
     names, (found, stops) = view.groups[j], parameters.slices(view, j)
     where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], stops[1:], strict=True))
-    setting, first = f"{names[0]} for {where}", found[0]
-    numbers = _curve_table(setting, first.axis, first.figure.data[-1].y)
-    place = canvas.figure(first.figure, _ALT.format(setting), caption, numbers)
+    setting, (figure, axis, *_) = f"{names[0]} for {where}", found[0]
+    place = canvas.figure(figure, _ALT.format(setting), caption, _curve_table(setting, axis, figure.data[-1].y))
     slider = {
         "alt": _ALT,
         "names": [plain(name) for name in names],
         "stops": [([number(v) for v in values], start) for values, start in stops],
-        "axes": [_slider_axis(along) for along in found],
+        "axes": [_slider_axis(*along) for along in found],
     }
     return canvas.sliding(place, names, slider)
 
 
-def _slider_axis(along: parameters.Slice) -> dict[str, Any]:
+def _slider_axis(figure: Any, axis: parameters.Axis, mean: Array, std: Array) -> dict[str, Any]:
     """The curves along one parameter, for the script."""
-    numbers = {key: [rounded(v, 4) for v in getattr(along, key).ravel()] for key in ("mean", "std", "data")}
+    rug, numbers = figure.data[0], {}
+    for key, values in (("mean", mean), ("std", std), ("data", rug.x)):
+        numbers[key] = [rounded(v, 4) for v in values.ravel()]
     return numbers | {
-        "x": along.axis.places.tolist(),
-        "xaxis": along.figure.layout.xaxis.to_plotly_json(),
-        "cells": [(n, number(along.axis.values[n])) for n in _cells(along.axis)],
-        "range": list(along.figure.layout.yaxis.range),
-        "floor": rounded(along.figure.data[0].y[0], 4),
+        "x": axis.places.tolist(),
+        "xaxis": figure.layout.xaxis.to_plotly_json(),
+        "cells": [(n, number(axis.values[n])) for n in _cells(axis)],
+        "range": list(figure.layout.yaxis.range),
+        "floor": rounded(rug.y[0], 4),
     }
 
 
