@@ -5,6 +5,7 @@ the browser. Scripts run only with the nonce that is drawn for each page, so non
 """
 
 import base64
+import contextlib
 import gzip
 import json
 import os
@@ -58,7 +59,13 @@ def write(
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise SettingError(f"{target}: expected a file in a folder that exists; make the folder, or correct the path")
-    _check_replaceable(target)
+    begin = b""
+    if target.is_file():
+        with contextlib.suppress(OSError), target.open("rb") as file:  # whether it can be written is seen later
+            begin = file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n")
+    # A page may take another's place, not that of a study, its database or a table: a slip would lose all of it.
+    if begin and not begin.startswith(b"<"):
+        raise SettingError(f"{target}: there is such a file already, and it is no HTML page; choose another name")
     figures()
     given = studies if isinstance(studies, Sequence) else [studies]
     text = page([analysis_of(study) for study in given], title=title, watching=watching)
@@ -69,19 +76,6 @@ def write(
             f"{target}: cannot be written: {error.strerror or error}; choose another path, or make room"
         ) from None
     return target
-
-
-def _check_replaceable(target: Path) -> None:
-    """A page may take another's place, not that of a study, its database or a table: a slip would lose all of it."""
-    if not target.is_file():
-        return
-    try:
-        with target.open("rb") as file:
-            begin = file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError:
-        return  # whether it can be written is seen later
-    if begin and not begin.startswith(b"<"):
-        raise SettingError(f"{target}: there is such a file already, and it is no HTML page; choose another name")
 
 
 def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: bool = False) -> str:

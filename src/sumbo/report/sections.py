@@ -351,17 +351,15 @@ def _over_time(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 def time_spent(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """Where the time went."""
-    objective = [row.seconds for row in view.rows if row.seconds is not None]
-    optimiser = [row.suggest_seconds for row in view.rows if row.suggest_seconds is not None]
-    if not objective and not optimiser:
+    rows = []
+    for name, attribute in (("objective", "seconds"), ("optimiser", "suggest_seconds")):
+        seconds = [getattr(row, attribute) for row in view.rows if getattr(row, attribute) is not None]
+        if seconds:
+            rows.append((name, len(seconds), *(round(f(seconds), 3) for f in (np.sum, np.median, np.max))))
+    if not rows:
         return tag("p", "No times are on record.")
-    rows = [
-        (name, len(seconds), *(round(f(seconds), 3) for f in (np.sum, np.median, np.max)))
-        for name, seconds in (("objective", objective), ("optimiser", optimiser))
-        if seconds
-    ]
     numbers = table("Seconds", ("spent in", "trials", "in all", "median", "most"), rows)
-    missing = "" if optimiser else " How long the suggestions took is not on record."
+    missing = "" if rows[-1][0] == "optimiser" else " How long the suggestions took is not on record."
     words = "; ".join(f"{name} {number(float(total))} s in all" for name, _, total, *_ in rows)
     caption = f"Seconds of each trial, on a logarithmic scale: {words}.{missing}"
     return canvas.figure(plot.times(view), f"Seconds spent in each trial. {words}.", caption, numbers)
