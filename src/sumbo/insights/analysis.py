@@ -309,6 +309,23 @@ class StudyAnalysis:
         """The model's groups, by name."""
         return tuple(tuple(self.names[i] for i in group) for group in self.model.decomposition.groups)
 
+    def axis(self, i: int, points: int) -> tuple[Array, list[Any]]:
+        """Places in [0, 1] along dimension i, and the user's values there; whole numbers and categories each once."""
+        assert self.space is not None
+        levels = int(self.space.levels[i])
+        whole = self.is_category(i) or 0 < levels <= points
+        line = np.full((levels if whole else points, self.space.dim), 0.5)
+        line[:, i] = (np.arange(levels) + 0.5) / levels if whole else np.linspace(0.0, 1.0, points)
+        line = self.space.snap(line)
+        u, first = np.unique(line[:, i], return_index=True)
+        return u, [self.decode(line[k])[self.names[i]] for k in first]
+
+    def is_category(self, i: int) -> bool:
+        return self.space is not None and self.space.parameters[i].nominal
+
+    def is_log(self, i: int) -> bool:
+        return self.space is not None and self.space.parameters[i].log
+
 
 def presentable(trial: Trial, *urls: str) -> Trial:
     """A trial for people: no password in its reason, be it as old as it may or in somebody's words."""

@@ -188,21 +188,11 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
 
 
 class Axis:
-    """Dimension i in a figure: u along it in [0, 1], the user's values there, and places where these are drawn.
-
-    Whole numbers and categories are there once each.
-    """
+    """Dimension i in a figure: u along it in [0, 1], the user's values there, and places where these are drawn."""
 
     def __init__(self, view: StudyAnalysis, i: int, points: int) -> None:
-        assert view.space is not None
-        parameter, levels = view.space.parameters[i], int(view.space.levels[i])
-        self.is_category, self.is_log = parameter.nominal, parameter.log
-        whole = self.is_category or 0 < levels <= points
-        line = np.full((levels if whole else points, view.space.dim), 0.5)
-        line[:, i] = (np.arange(levels) + 0.5) / levels if whole else np.linspace(0.0, 1.0, points)
-        line = view.space.snap(line)
-        self.u, first = np.unique(line[:, i], return_index=True)
-        self.values = [view.decode(line[k])[view.names[i]] for k in first]
+        self.is_category, self.is_log = view.is_category(i), view.is_log(i)
+        self.u, self.values = view.axis(i, points)
         self.layout = title(view.names[i])
         if self.is_category:
             self.places = np.arange(len(self.values), dtype=float)

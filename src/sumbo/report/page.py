@@ -85,16 +85,16 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
     title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
     if len(views) == 1:
-        links, main = {key: text for key, text, _ in _SECTIONS}, _study(views[0], canvas, "", "h2")
+        (view,) = views
+        links, main = {key: text for key, text, _ in _SECTIONS}, _study(view, canvas, "", "h2")
+        about = f"{view.direction} · {len(view.rows)} trials · method {view.method}"
     else:
         tops = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
-        links, main = {"comparison": "Comparison"} | tops, [_comparison(views, canvas)]
+        links, main, about = {"comparison": "Comparison"} | tops, [_comparison(views, canvas)], "compared"
         for k, (top, view) in enumerate(zip(tops, views, strict=True), 1):
             inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
             main.append(tag("article", *inner, class_="study", aria_labelledby=top))
     items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
-    first = views[0]
-    about = f"{first.direction} · {len(first.rows)} trials · method {first.method}" if len(views) == 1 else "compared"
     parts = {
         "watch": Markup(f' data-watch="{_REFRESH}"' if watching else ""),
         "nonce": nonce,
@@ -127,17 +127,6 @@ def _asset(name: str) -> Markup:
 
 
 def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
-    parts = [_tiles(view)]
-    if view.notes:
-        parts.append(tag("div", *(tag("p", note, class_="note") for note in view.notes)))
-    for name, heading, make in _SECTIONS:
-        key = f"{prefix}{name}"
-        parts.append(tag("section", tag(level, heading, id=key), make(view, canvas), aria_labelledby=key))
-    return parts
-
-
-def _tiles(view: StudyAnalysis) -> Markup:
-    """The few numbers that a reader looks for first."""
     top, shares = view.best, view.importance_or_reason
     tiles = [
         ("best value", "none yet" if top is None else f"{top.value:.5g}"),
@@ -148,7 +137,13 @@ def _tiles(view: StudyAnalysis) -> Markup:
     ]
     if not isinstance(shares, str):
         tiles.append(("sum over groups", f"{1 - shares.all_together.share:.0%}"))
-    return sections.facts(tiles, "tiles")
+    parts = [sections.facts(tiles, "tiles")]
+    if view.notes:
+        parts.append(tag("div", *(tag("p", note, class_="note") for note in view.notes)))
+    for name, heading, make in _SECTIONS:
+        key = f"{prefix}{name}"
+        parts.append(tag("section", tag(level, heading, id=key), make(view, canvas), aria_labelledby=key))
+    return parts
 
 
 def _comparison(views: Sequence[StudyAnalysis], canvas: Canvas) -> Markup:

@@ -111,20 +111,14 @@ def structure(view: StudyAnalysis, canvas: Canvas) -> Markup:
     if isinstance(found, str):
         return tag("p", f"{found[0].upper()}{found[1:].rstrip('.')}.")
     view.say("drawing")
-    return joined([_provenance(view), _interactions(view, canvas), _shares(view, canvas, found)])
-
-
-def _provenance(view: StudyAnalysis) -> Markup | None:
-    """Whose model it is, and of how many trials, where that is not plain."""
     assert view.context is not None
-    texts = []
+    told, texts = len(view.context.y), []
     if view.post_hoc:
         texts.append(f"The search was {view.method}. What follows is a model that sumbo made of its trials afterwards.")
-    if view.model.n < len(view.context.y):
-        texts.append(
-            f"It was learned from {view.model.n} of {len(view.context.y)} trials: the best, and some over time."
-        )
-    return tag("p", " ".join(texts), class_="note") if texts else None
+    if view.model.n < told:
+        texts.append(f"It was learned from {view.model.n} of {told} trials: the best, and some over time.")
+    origin = tag("p", " ".join(texts), class_="note") if texts else None
+    return joined([origin, _interactions(view, canvas), _shares(view, canvas, found)])
 
 
 def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
