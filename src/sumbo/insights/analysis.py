@@ -81,19 +81,11 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
 
 
 @dataclass(frozen=True)
-class HyperparameterSnapshot:
-    """Hyperparameters learned from the first n values: typical lengthscale, scale of all groups, of the rest, noise."""
-
-    n: int
-    lengthscale: float
-    groups: float
-    together: float | None
-    noise: float
-
-
-@dataclass(frozen=True)
 class StudyAnalysis:
     """A study and what can be said of it.
+
+    The model, and all that comes from it, raise NotFittedError where there is nothing to say yet; shares of variance
+    also where the model sees no difference between points.
 
     Attributes:
         name: for headings.
@@ -189,17 +181,18 @@ class StudyAnalysis:
 
     @cached_property
     def _explained(self) -> tuple[Method, SuggestContext]:
-        """The method whose model is shown, and the study as it sees it.
-
-        Groups are looked for when points are suggested: where none have been, a few are, and thrown away. To learn
-        everything at once from thousands of values would take minutes, so it is done from some of them.
-        """
+        """The method whose model is shown, and the study as it sees it."""
         assert self.context is not None
         method, context = (self.model_by if self._has_model else resolve("auto")), replace(self.context, cache=None)
         if self._has_model and context.state:
             return method, context
         self.say("learning groups from the trials")
-        context = replace(_thinned(context), state={})
+        context = replace(context, state={})
+        if len(context.y) > _AT_ONCE:  # to learn everything at once from thousands of values would take minutes
+            some = chosen(np.where(np.isfinite(context.y), context.y, -np.inf), _AT_ONCE)
+            context = replace(context, X=context.X[some], y=context.y[some], candidate_metadata=[None] * len(some))
+            context = replace(context, pending=context.pending[:0], pending_metadata=[])
+        # Groups are looked for when points are suggested: where none have been, a few are, and thrown away.
         with one_thread():
             for _ in range(_SETTLING):
                 answer = method.suggest(context)
@@ -211,11 +204,7 @@ class StudyAnalysis:
 
     @cached_property
     def model(self) -> AdditiveGP:
-        """The model of all values: on the unit cube, standardised, larger is better.
-
-        Raises:
-            NotFittedError: there is nothing to say yet.
-        """
+        """The model of all values: on the unit cube, standardised, larger is better."""
         if self.unavailable_reason is not None:
             raise NotFittedError(self.unavailable_reason)
         method, context = self._explained
@@ -246,11 +235,7 @@ class StudyAnalysis:
 
     @cached_property
     def interactions(self) -> Interactions:
-        """Probabilities of pairs; of more than 30 parameters, among those with the largest shares.
-
-        Raises:
-            NotFittedError: there is nothing to say yet.
-        """
+        """Probabilities of pairs; of more than 30 parameters, among those with the largest shares."""
         return self.find_interactions()
 
     def find_interactions(self, evaluations: int | None = None) -> Interactions:
@@ -261,20 +246,14 @@ class StudyAnalysis:
             # A parameter with a small total effect can have no large interaction.
             among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
         self.say("which parameters interact (some seconds, up to a minute with many)")
-        with one_thread():
-            return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
 
     @cached_property
     def importance(self) -> Importances:
-        """Shares of variance.
-
-        Raises:
-            NotFittedError: there is nothing to say yet, or the model sees no difference between points.
-        """
+        """Shares of variance."""
         model = self.model
         self.say("shares of variance")
-        with one_thread():
-            return tables.importance(model, self._explained[1].space, self._rng(0))
+        return tables.importance(model, self._explained[1].space, self._rng(0))
 
     @cached_property
     def importance_or_reason(self) -> Importances | str:
@@ -296,22 +275,23 @@ class StudyAnalysis:
         return Effect(self.model, j, background(self._explained[1].space, self._rng(3)))
 
     @cached_property
-    def snapshots(self) -> tuple[HyperparameterSnapshot, ...]:
-        """Hyperparameters over time: the present groups, learned again from the first values only."""
+    def snapshots(self) -> dict[str, list[Any]]:
+        """Hyperparameters over time, by name: the present groups, learned again from the first values only."""
         model = self.model
         self.say("hyperparameters over time")
-        most = min(model.n, _STEP_POINTS)
-        counts = np.unique(np.geomspace(_LEAST, most, _STEPS).round().astype(int))
-        found: list[HyperparameterSnapshot] = []
-        for n in counts.tolist():
+        counts = np.unique(np.geomspace(_LEAST, min(model.n, _STEP_POINTS), _STEPS).round().astype(int)).tolist()
+        models: list[AdditiveGP] = []
+        for n in counts:
             y = self.model.y[:n]
-            model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(found))
-            lengthscale = float(np.exp(np.log(model.lengthscales).mean()))
-            groups = float(np.linalg.norm(model.scales[: len(model.decomposition)]))
-            together = float(model.scales[-1]) if model.full_order else None
-            noise = float(np.sqrt(model.noise_variance))
-            found.append(HyperparameterSnapshot(n, lengthscale, groups, together, noise))
-        return tuple(found)
+            model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(models))
+            models.append(model)
+        return {
+            "values seen": counts,
+            "typical lengthscale": [float(np.exp(np.log(m.lengthscales).mean())) for m in models],
+            "groups": [float(np.linalg.norm(m.scales[: len(m.decomposition)])) for m in models],
+            "all together": [float(m.scales[-1]) if m.full_order else None for m in models],
+            "noise": [float(np.sqrt(m.noise_variance)) for m in models],
+        }
 
     def _rng(self, purpose: int) -> np.random.Generator:
         assert self.context is not None
@@ -333,15 +313,12 @@ class StudyAnalysis:
         """Places in [0, 1] along dimension i, and the user's values there; whole numbers and categories each once."""
         assert self.space is not None
         levels = int(self.space.levels[i])
-        if self.is_category(i) or 0 < levels <= points:
-            u = (np.arange(levels) + 0.5) / levels
-        else:
-            u = np.linspace(0.0, 1.0, points)
-        middle = np.full((len(u), self.space.dim), 0.5)
-        middle[:, i] = u
-        snapped = self.space.snap(middle)
-        _, first = np.unique(snapped[:, i], return_index=True)
-        return snapped[first, i], [self.decode(snapped[k])[self.names[i]] for k in first]
+        whole = self.is_category(i) or 0 < levels <= points
+        line = np.full((levels if whole else points, self.space.dim), 0.5)
+        line[:, i] = (np.arange(levels) + 0.5) / levels if whole else np.linspace(0.0, 1.0, points)
+        line = self.space.snap(line)
+        u, first = np.unique(line[:, i], return_index=True)
+        return u, [self.decode(line[k])[self.names[i]] for k in first]
 
     def is_category(self, i: int) -> bool:
         return self.space is not None and self.space.parameters[i].nominal
@@ -354,14 +331,6 @@ def presentable(trial: Trial, *urls: str) -> Trial:
     """A trial for people: no password in its reason, be it as old as it may or in somebody's words."""
     state: State = "running" if trial.state == "open" else trial.state
     return replace(trial, state=state, reason=None if trial.reason is None else safe(trial.reason, *urls))
-
-
-def _thinned(context: SuggestContext) -> SuggestContext:
-    if len(context.y) <= _AT_ONCE:
-        return context
-    some = chosen(np.where(np.isfinite(context.y), context.y, -np.inf), _AT_ONCE)
-    context = replace(context, pending=context.pending[:0], pending_metadata=[])
-    return replace(context, X=context.X[some], y=context.y[some], candidate_metadata=[None] * len(some))
 
 
 StudyLike = StudyAnalysis | Optimizer | Result

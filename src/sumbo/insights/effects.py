@@ -39,7 +39,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumbo._typing import Array
 from sumbo.gp import kernels
@@ -115,30 +114,26 @@ class _Component:
 
     def __init__(self, paths: Sequence[SamplePath], j: int, V: Array, Z: Array, W: Array) -> None:
         self.V, self.Z, self.W = V, Z, W
-        self.terms, self.XT, self.group = paths[0].terms.only(j), paths[0].XT, paths[0].groups[j]
+        self.terms, self.X, self.group = paths[0].terms.only(j), paths[0].XT.T, paths[0].groups[j]
         self.priors: list[PriorDraw] = [path.priors[j] for path in paths]
-        self.r2 = self._distances(self.group, Z)
+        self.r2 = _squared(Z, self.X, self.terms, self.group)
         self.angles = [prior.angle(Z[:, self.group]) for prior in self.priors]
 
     def values(self, columns: Sequence[int]) -> Array:
         """(1 + S, N), with these columns, all of this component, from W."""
-        r2 = self.r2 + sum(self._distances((i,), self.W) - self._distances((i,), self.Z) for i in columns)
+        old, new = ([_squared(points, self.X, self.terms, (i,)) for i in columns] for points in (self.Z, self.W))
+        r2 = self.r2 + sum(b - a for a, b in zip(old, new, strict=True))
         values = (_radial(r2, self.terms) @ self.V).T
         for p, (prior, angle) in enumerate(zip(self.priors, self.angles, strict=True)):
             turns = (prior.turn(self.group.index(i), self.Z[:, i], self.W[:, i]) for i in columns)
             values[1 + p] += prior.at_angle(sum(turns, angle))
         return values
 
-    def _distances(self, dims: Sequence[int], Z: Array) -> Array:
-        """The part of some dimensions in the squared scaled distances to the data, (N, n)."""
-        inverse = [self.terms.inv_l2[self.group.index(i)] for i in dims]
-        return _squared(Z[:, dims], self.XT[list(dims)].T, inverse, self.terms.nominal[list(dims)])
-
 
 def _samples(space: Space, rng: np.random.Generator) -> tuple[Array, Array]:
     N = int(2 ** np.clip(np.floor(np.log2(_WORK / space.dim)), 6, 10))
-    unit = _spread(N, 2 * space.dim, rng)
-    return space.snap(unit[:, : space.dim]), space.snap(unit[:, space.dim :])
+    first, second = np.hsplit(_spread(N, 2 * space.dim, rng), 2)
+    return space.snap(first), space.snap(second)
 
 
 def _cov(a: Array, b: Array) -> Array:
@@ -158,61 +153,40 @@ class Effect:
     """e_g of group j, averaged over B: call it with points of the group's dimensions."""
 
     def __init__(self, model: AdditiveGP, j: int, B: Array) -> None:
-        self._data, self._group = model._observed(), list(model.decomposition.groups[j])
-        self._at = B[:, self._group]
-        self._own = _Term(model, j, self._group, B)
-        self._full = _Term(model, len(model.groups) - 1, self._group, B) if model.full_order else None
+        self._data, self._group, self._B = model._observed(), list(model.decomposition.groups[j]), B
+        # Of each term: squared distances in the dimensions averaged out, from B to X, (S, n), and within B, (S S, 1).
+        self._terms: list[tuple[Terms, Array, Array]] = []
+        for k in [j, len(model.groups) - 1] if model.full_order else [j]:
+            terms, rest = model.terms.only(k), [i for i in model.groups[k] if i not in self._group]
+            points = B if rest else B[:1]  # nothing to average: one point says it
+            to_data, between = (_squared(points, W, terms, rest) for W in (self._data.XT.T, points))
+            self._terms.append((terms, to_data, between.reshape(-1, 1)))
 
     @on_one_thread
     def __call__(self, Z: Array) -> tuple[Array, Array]:
         """Mean and standard deviation at each row of Z (G, d), on the model's scale."""
-        X, at = self._data.XT[self._group].T, self._at
-        centre = self._cross(at, X).mean(axis=0)
-        level = self._prior(at, at).mean()
-        same = float(self._prior(at[:1], at[:1])[0, 0])  # c(z, z) before the mean is taken off, wherever z is
+        B = self._B
+        points = np.zeros((len(Z), B.shape[1]))
+        points[:, self._group] = Z
+        centre, level = self._kernel(B).mean(axis=0), self._kernel(B, B).mean()
+        same = float(self._kernel(B[:1], B[:1])[0, 0])  # c(z, z) before the mean is taken off, wherever z is
         means, variances = [], []
-        for a in range(0, len(Z), _BLOCK):
-            block = Z[a : a + _BLOCK]
-            c = self._cross(block, X) - centre
+        for block in np.split(points, range(_BLOCK, len(Z), _BLOCK)):
+            c = self._kernel(block) - centre
             V = c @ self._data.L_inv.T
-            prior = same - 2.0 * self._prior(block, at).mean(axis=1) + level
+            prior = same - 2.0 * self._kernel(block, B).mean(axis=1) + level
             means.append(c @ self._data.alpha)
             variances.append(np.maximum(prior - np.einsum("gq,gq->g", V, V), 0.0))
         return np.concatenate(means), np.sqrt(np.concatenate(variances))
 
-    def _cross(self, Z: Array, X: Array) -> Array:
-        """c(z, x) before the mean is taken off, (G, n)."""
-        return self._own.kernel(Z, X) + (0.0 if self._full is None else self._full.averaged(Z, X, self._full.to_data))
-
-    def _prior(self, Z: Array, W: Array) -> Array:
-        """The same between points of the group, both sides averaged, (G, R)."""
-        return self._own.kernel(Z, W) + (0.0 if self._full is None else self._full.averaged(Z, W, self._full.between))
-
-
-class _Term:
-    """A term of the model as a function of the group's dimensions, its other dimensions averaged out.
-
-    Squared distances of these others: `to_data` from B to X, (S, n), and `between` points of B, (S S, 1).
-    """
-
-    def __init__(self, model: AdditiveGP, j: int, group: list[int], B: Array) -> None:
-        self._terms, members = model.terms.only(j), model.groups[j]
-        weight = dict(zip(members, self._terms.inv_l2, strict=True))
-        rest = [i for i in members if i not in group]
-        X, nominal = model._observed().XT.T, model.categories > 0
-        self._inverse, self._nominal = [weight[i] for i in group], nominal[group]
-        inverse = [weight[i] for i in rest]
-        self.to_data = _squared(B[:, rest], X[:, rest], inverse, nominal[rest])
-        self.between = _squared(B[:, rest], B[:, rest], inverse, nominal[rest]).reshape(-1, 1)
-
-    def kernel(self, Z: Array, W: Array) -> Array:
-        """Of rows of Z and W, (G, R), that do not differ in other dimensions."""
-        return _radial(_squared(Z, W, self._inverse, self._nominal), self._terms)
-
-    def averaged(self, Z: Array, W: Array, others: Array) -> Array:
-        """The mean kernel over rows of squared distances in the other dimensions."""
-        r2 = _squared(Z, W, self._inverse, self._nominal)
-        return sum((_radial(r2 + row, self._terms) for row in others), np.zeros_like(r2)) / len(others)
+    def _kernel(self, Z: Array, W: Array | None = None) -> Array:
+        """c(z, x) before the mean is taken off, (G, n); with W that of points of the group, both averaged, (G, R)."""
+        ends = self._data.XT.T if W is None else W
+        total = np.zeros((len(Z), len(ends)))
+        for terms, to_data, between in self._terms:
+            r2, others = _squared(Z, ends, terms, self._group), to_data if W is None else between
+            total += sum((_radial(r2 + row, terms) for row in others), np.zeros_like(r2)) / len(others)
+        return total
 
 
 # --- distances and kernels ---------------------------------------------------------------------------------
@@ -224,12 +198,12 @@ def _spread(count: int, dim: int, rng: np.random.Generator) -> Array:
     return qmc.Sobol(dim, scramble=True, rng=rng).random(count)
 
 
-def _squared(Z: Array, W: Array, inverse: Sequence[float], nominal: NDArray[np.bool_]) -> Array:
-    """Squared distances between rows, (m, p), scaled by 1 / l^2 of each column; equal or not where it is nominal."""
+def _squared(Z: Array, W: Array, terms: Terms, dims: Sequence[int]) -> Array:
+    """The part of these dimensions in a term's squared scaled distances between rows, (m, p)."""
     r2 = np.zeros((len(Z), len(W)))
-    for i, factor in enumerate(inverse):
+    for i in dims:
         difference = Z[:, i, None] - W[:, i]
-        r2 += factor * (difference != 0.0 if nominal[i] else np.square(difference))
+        r2 += terms.inv_l2[terms.dims == i] * (difference != 0.0 if terms.nominal[i] else np.square(difference))
     return r2
 
 

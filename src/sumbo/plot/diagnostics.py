@@ -22,14 +22,7 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 
 
 def trials(study: StudyLike) -> Any:
-    """Every trial's value and the best so far; failed ones along the bottom, running ones marked.
-
-    Args:
-        study: a `Result`, an `Optimizer`, or what `sumbo.report.from_optuna` returns.
-
-    Returns:
-        A plotly figure.
-    """
+    """Every trial's value and the best so far; failed ones along the bottom, running ones marked."""
     view = analysed(study)
     done = _some(view)
     values = np.array([row.value for row in done], dtype=float)
@@ -64,15 +57,13 @@ def compare(studies: Sequence[StudyLike]) -> Any:
 
 def times(study: StudyLike) -> Any:
     """Seconds in the objective and in the optimiser, trial by trial; zero time is not drawn."""
-    view = analysed(study)
-    parts, numbers, drawn = [], list[int](), list[float]()
+    view, parts = analysed(study), []
     for name, colour, attribute in (("objective", GREY, "seconds"), ("optimiser", ACCENT, "suggest_seconds")):
         known = [row for row in view.rows if (getattr(row, attribute) or 0.0) > 0.0]
         if known:
             x, y = [row.number for row in known], [getattr(row, attribute) for row in known]
             parts.append(scatter(x, y, "markers", name=name, marker={"size": 5, "color": colour, "opacity": 0.7}))
-            numbers += x
-            drawn += y
+    numbers, drawn = ([value for part in parts for value in part[side]] for side in "xy")
     y_axis = title("seconds") | log_axis(min(drawn, default=1.0), max(drawn, default=1.0))
     return figure(parts, x=_trial_axis(numbers), y=y_axis, height=280, showlegend=True)
 
@@ -96,15 +87,9 @@ def _best_line(view: StudyAnalysis, name: str, hoverinfo: str = "all", **look: s
 
 
 def _marks(rows: Sequence[Trial], y: Any, name: str, colour: str, symbol: str, opacity: float) -> dict[str, Any]:
-    return scatter(
-        [row.number for row in rows],
-        np.full(len(rows), y),
-        "markers",
-        name=name,
-        marker={"size": 6, "color": colour, "symbol": symbol, "opacity": opacity, "line": {"width": 1, "color": FAINT}},
-        hovertext=[_described(row) for row in rows],
-        hoverinfo="text",
-    )
+    numbers, texts = [row.number for row in rows], [_described(row) for row in rows]
+    marker = {"size": 6, "color": colour, "symbol": symbol, "opacity": opacity, "line": {"width": 1, "color": FAINT}}
+    return scatter(numbers, np.full(len(rows), y), "markers", texts, name=name, marker=marker)
 
 
 def _described(row: Trial) -> str:
@@ -157,19 +142,12 @@ def predictions(study: StudyLike) -> Any:
     bars |= {"color": FAINT, "thickness": 1, "width": 0, "symmetric": False, "visible": len(predicted) <= _INTERVALS}
     both = np.concatenate([predicted, observed])
     diagonal = [both.min(), both.max()]
-    dots = scatter(
-        predicted,
-        observed,
-        "markers",
-        error_x=bars,
-        name="trials",
-        marker={"size": 6, "color": ACCENT, "opacity": 0.6},
-        hovertext=[
-            f"predicted {p:.5g}, from {a:.5g} to {b:.5g}<br>observed {o:.5g}"
-            for p, o, a, b in zip(predicted, observed, low, high, strict=True)
-        ],
-        hoverinfo="text",
-    )
+    texts = [
+        f"predicted {p:.5g}, from {a:.5g} to {b:.5g}<br>observed {o:.5g}"
+        for p, o, a, b in zip(predicted, observed, low, high, strict=True)
+    ]
+    marker = {"size": 6, "color": ACCENT, "opacity": 0.6}
+    dots = scatter(predicted, observed, "markers", texts, name="trials", error_x=bars, marker=marker)
     parts = [_dotted(diagonal, diagonal, name="exact"), dots]
     return figure(parts, x=title("predicted, without having seen it"), y=title("observed"), showlegend=False)
 
@@ -182,14 +160,8 @@ def _dotted(x: Any, y: Any, **more: Any) -> dict[str, Any]:
 def calibration(study: StudyLike) -> Any:
     """How many values lie inside intervals that should hold so many."""
     inside = analysed(study).left_out.coverage(LEVELS)
-    curve = scatter(
-        LEVELS,
-        inside,
-        "lines+markers",
-        line={"color": ACCENT, "width": 2},
-        hovertext=[f"{level:.0%} intervals hold {share:.0%}" for level, share in zip(LEVELS, inside, strict=True)],
-        hoverinfo="text",
-    )
+    texts = [f"{level:.0%} intervals hold {share:.0%}" for level, share in zip(LEVELS, inside, strict=True)]
+    curve = scatter(LEVELS, inside, "lines+markers", texts, line={"color": ACCENT, "width": 2})
     percent = {"tickformat": ".0%", "range": [0.0, 1.02]}
     x, y = title("intervals that should hold") | percent, title("hold in fact") | percent
     return figure([_dotted([0.0, 1.0], [0.0, 1.0], hoverinfo="skip"), curve], x=x, y=y, showlegend=False)
@@ -198,18 +170,18 @@ def calibration(study: StudyLike) -> Any:
 def hyperparameters(study: StudyLike) -> Any:
     """Lengthscale, scales and noise learned from the first values only, for more and more of them."""
     snapshots = analysed(study).snapshots
-    n = np.array([snapshot.n for snapshot in snapshots])
-    lines = []
-    for name, attribute, colour, dash in (
-        ("typical lengthscale", "lengthscale", GREY, "dot"),
-        ("groups", "groups", ACCENT, "solid"),
-        ("all together", "together", ACCENT, "dash"),
-        ("noise", "noise", WARM, "solid"),
-    ):
-        values = [getattr(snapshot, attribute) for snapshot in snapshots]
-        if None not in values:
-            line = {"color": colour, "dash": dash, "width": 2}
-            lines.append(scatter(n, values, "lines+markers", name=name, line=line))
+    looks = {
+        "typical lengthscale": {"color": GREY, "dash": "dot"},
+        "groups": {"color": ACCENT, "dash": "solid"},
+        "all together": {"color": ACCENT, "dash": "dash"},
+        "noise": {"color": WARM, "dash": "solid"},
+    }
+    n = np.array(snapshots["values seen"])
+    lines = [
+        scatter(n, snapshots[name], "lines+markers", name=name, line=look | {"width": 2})
+        for name, look in looks.items()
+        if None not in snapshots[name]
+    ]
     drawn = np.concatenate([line["y"][line["y"] > 0.0] for line in lines])
     x, y = title("values seen") | log_axis(n[0], n[-1]), log_axis(drawn.min(), drawn.max())
     return figure(lines, x=x, y=title("on the model's scale") | y, height=300, showlegend=True)

@@ -6,7 +6,7 @@ values, a sum on its scale is no sum in those units: then it is in standard devi
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,35 +64,45 @@ def interaction_matrix(study: StudyLike) -> Any:
 def interaction_graph(study: StudyLike) -> Any:
     """Parameters on a circle, lines between those that may interact, with their probabilities."""
     names, together = _pairs(analysed(study))
-    pairs = ((i, k, float(together[i, k])) for i, k in itertools.combinations(range(len(names)), 2))
-    edges = [edge for edge in pairs if edge[2] >= _EDGE]
+    pairs = itertools.combinations(range(len(names)), 2)
+    edges = [(i, k, float(together[i, k])) for i, k in pairs if together[i, k] >= _EDGE]
     linked = sorted({i for edge in edges for i in edge[:2]})
     order = _around(linked, together)
     if len(names) <= ALL:
         order += [i for i in range(len(names)) if i not in linked]
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
-    at = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(order, angles, strict=True)}
-    parts = []
+    at = np.zeros((2, len(names)))
+    at[:, order] = np.cos(angles), np.sin(angles)
+    parts, numbers = [], []
     for i, k, p in edges:
         line = {"width": 1 + 5 * p, "color": f"rgba(61,123,217,{0.15 + 0.75 * p:.2f})"}
-        x, y = zip(at[i], at[k], strict=True)
-        text = _pair_text(names[i], names[k], p)
-        parts.append(scatter(x, y, "lines", line=line, hovertext=text, hoverinfo="text"))
-    written = edges if len(edges) <= _NUMBERED else [edge for edge in edges if edge[2] >= 0.5]
-    parts += [_edge_texts(at, written), _nodes(at, names, set(linked))]
+        x, y = at[:, [i, k]]
+        parts.append(scatter(x, y, "lines", _pair_text(names[i], names[k], p), line=line))
+        if len(edges) <= _NUMBERED or p >= 0.5:
+            # Off the middle, where lines cross, and beside the line.
+            along = at[:, k] - at[:, i]
+            beside = np.array([0.13, -0.09]) * along[::-1] / np.hypot(*along)
+            numbers.append((*(0.56 * at[:, i] + 0.44 * at[:, k] + beside), f"{p:.2f}"))
+    texts_x, texts_y, texts = ([number[column] for number in numbers] for column in range(3))
+    parts.append(scatter(texts_x, texts_y, "text", text=texts, textfont={"size": 12}, hoverinfo="skip"))
+    x, y = at[:, order]
+    across, up = np.where(x > 0, "middle right", "middle left"), np.where(y > 0, "top center", "bottom center")
+    marker = {"size": 12, "color": [ACCENT if i in linked else GREY for i in order]}
+    shown, whole = ([label(names[i], limit) for i in order] for limit in (22, 80))
+    outwards = np.where(abs(x) > 0.3, across, up).tolist()  # names lead away from the circle
+    nodes = scatter(x, y, "markers+text", whole, marker=marker, text=shown, textposition=outwards)
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
-    return figure(parts, x=hidden, y=hidden | {"range": [-1.3, 1.3]}, height=_HEIGHT, showlegend=False)
+    vertical = hidden | {"range": [-1.3, 1.3]}
+    return figure([*parts, nodes], x=hidden, y=vertical, height=_HEIGHT, showlegend=False)
 
 
 def _pairs(view: StudyAnalysis) -> tuple[list[str], Array]:
     """The parameters shown and their probabilities of interacting, (m, m), those with likely partners first kept."""
-    looked_at = {name for row in view.interactions for name in (row.first, row.second)}
+    pairs = {frozenset((row.first, row.second)): row.probability for row in view.interactions}
+    looked_at = frozenset[str]().union(*pairs)
     names = [name for name in view.names if name in looked_at]
-    index = {name: i for i, name in enumerate(names)}
-    together = np.zeros((len(names), len(names)))
-    for row in view.interactions:
-        i, k = index[row.first], index[row.second]
-        together[i, k] = together[k, i] = row.probability
+    rows = [[pairs.get(frozenset((a, b)), 0.0) for b in names] for a in names]
+    together = np.array(rows).reshape(len(names), len(names))
     kept = np.sort(np.argsort(-together.max(axis=0, initial=0.0), kind="stable")[:MOST])
     return [names[i] for i in kept], together[np.ix_(kept, kept)]
 
@@ -112,35 +122,6 @@ def _around(linked: Sequence[int], together: Array) -> list[int]:
     return order
 
 
-def _edge_texts(at: dict[int, tuple[float, float]], edges: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
-    # Off the middle, where lines cross, and beside the line.
-    x, y = [], []
-    for i, k, _ in edges:
-        (a, b), (c, d) = at[i], at[k]
-        length = float(np.hypot(c - a, d - b))
-        x.append(0.56 * a + 0.44 * c + 0.13 * (d - b) / length)
-        y.append(0.56 * b + 0.44 * d - 0.09 * (c - a) / length)
-    return scatter(x, y, "text", text=[f"{p:.2f}" for *_, p in edges], textfont={"size": 12}, hoverinfo="skip")
-
-
-def _nodes(at: dict[int, tuple[float, float]], names: Sequence[str], linked: set[int]) -> dict[str, Any]:
-    def beside(x: float, y: float) -> str:
-        if abs(x) > 0.3:
-            return "middle right" if x > 0 else "middle left"
-        return "top center" if y > 0 else "bottom center"
-
-    return scatter(
-        [x for x, _ in at.values()],
-        [y for _, y in at.values()],
-        "markers+text",
-        marker={"size": 12, "color": [ACCENT if i in linked else GREY for i in at]},
-        text=[label(names[i], 22) for i in at],
-        textposition=[beside(*place) for place in at.values()],
-        hovertext=[label(names[i], 80) for i in at],
-        hoverinfo="text",
-    )
-
-
 # --- how much each matters ---------------------------------------------------------------------------------
 
 
@@ -152,7 +133,7 @@ def shares(study: StudyLike) -> Any:
 def group_shares(study: StudyLike) -> Any:
     """Each group's share of the variance, and what only all parameters together explain."""
     found = analysed(study).importance
-    rest = Importance(("all together",), found.all_together.share, found.all_together.std)
+    rest = replace(found.all_together, parameters=("all together",))
     # As many as are shown, the rest among them wherever it belongs.
     return _bars(sorted((*found.groups, rest), key=lambda row: -row.share), "share of variance")
 
@@ -185,7 +166,7 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
     """What one group does to the value: a curve with its band, a map, or for three and more parameters a slice.
 
     Args:
-        study: a `Result`, an `Optimizer`, or what `sumbo.report.from_optuna` returns.
+        study: as for all figures.
         parameters: the names of the group's parameters; one of `decomposition.groups`.
 
     Returns:
@@ -199,7 +180,9 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
     wanted = {parameters} if isinstance(parameters, str) else set(parameters)
     for j, group in enumerate(view.groups):
         if set(group) == wanted:
-            return Slices(view, j).figure() if len(group) > 2 else (curve if len(group) == 1 else surface)(view, j)[0]
+            if len(group) > 2:
+                return slices(view, j)[0][0][0]
+            return (curve if len(group) == 1 else surface)(view, j)[0]
     known = "; ".join(", ".join(group) for group in view.groups[:10])
     raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")
 
@@ -208,21 +191,21 @@ class Axis:
     """Dimension i in a figure: u along it in [0, 1], the user's values there, and places where these are drawn."""
 
     def __init__(self, view: StudyAnalysis, i: int, points: int) -> None:
+        self.is_category, self.is_log = view.is_category(i), view.is_log(i)
         self.u, self.values = view.axis(i, points)
-        self.is_category, self._is_log = view.is_category(i), view.is_log(i)
         self.layout = title(view.names[i])
         if self.is_category:
             self.places = np.arange(len(self.values), dtype=float)
             self.layout |= ticks(self.values) | {"range": [-0.5, len(self.values) - 0.5]}
         else:
             self.places = np.array(self.values, dtype=float)
-            self.layout |= log_axis(self.places[0], self.places[-1]) if self._is_log else {"type": "linear"}
+            self.layout |= log_axis(self.places[0], self.places[-1]) if self.is_log else {"type": "linear"}
 
     def at(self, units: Array) -> Array:
         """Where observations are drawn that are at these places in [0, 1]."""
         if self.is_category:  # side by side, or one would hide all others
             return np.floor(units * len(self.values)) + 0.3 * (np.arange(len(units)) * 0.618 % 1.0 - 0.5)
-        if self._is_log:
+        if self.is_log:
             return np.exp(np.interp(units, self.u, np.log(self.places)))
         return np.interp(units, self.u, self.places)
 
@@ -273,56 +256,38 @@ def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
         "colorbar": {"thickness": 10, "outlinewidth": 0, "title": {"text": ""}},
     }
     X, best = view.model.X[_some(view)], view.model.X[[int(np.argmax(view.model.y))]]
-    at_best = x.at(best[:, i]), y.at(best[:, k])
-    star = scatter(*at_best, "markers", marker=_STAR, hovertext="best trial", hoverinfo="text")
+    star = scatter(x.at(best[:, i]), y.at(best[:, k]), "markers", "best trial", marker=_STAR)
     parts, no_grid = [heat, _dots(x.at(X[:, i]), y.at(X[:, k])), star], {"showgrid": False}
     shown = figure(parts, x=x.layout | no_grid, y=y.layout | no_grid, height=360, showlegend=False)
     return shown, x, y, mean
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Curves along one parameter of a group, for every setting of the others: (stops of these in order ..., points)."""
+def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Array]], list[tuple[list[Any], int]]]:
+    """A group of three and more parameters: curves along each of them, and the stops of its slider.
 
-    axis: Axis
-    mean: Array
-    std: Array
-    data: Array  # where observations are along it
-
-
-class Slices:
-    """A group of three and more parameters, on grids: a slice for each, and the stops of its slider.
-
-    These are the user's values, and the number of that which is nearest to the best trial.
+    Curves come as a figure, the others as in the best trial, its axis, and means and standard deviations for every
+    setting of the others, (stops of these in order ..., points). Stops are the user's values, and the number of that
+    which is nearest to the best trial.
     """
-
-    def __init__(self, view: StudyAnalysis, j: int) -> None:
-        dims, self._title = view.model.decomposition.groups[j], _effect_title(view)
-        stops = [view.axis(i, _STOPS.get(len(dims), 2)) for i in dims]
-        best = view.model.X[int(np.argmax(view.model.y))]
-        starts = [int(np.argmin(np.abs(u - best[i]))) for i, (u, _) in zip(dims, stops, strict=True)]
-        self.stops = [(values, start) for (_, values), start in zip(stops, starts, strict=True)]
-        self.slices = []
-        X = view.model.X[_some(view)]
-        for n, i in enumerate(dims):
-            axis = Axis(view, i, _SLICE)
-            *columns, along = np.meshgrid(*(u for m, (u, _) in enumerate(stops) if m != n), axis.u, indexing="ij")
-            columns.insert(n, along)
-            mean, std = _effect(view, j, np.stack([column.ravel() for column in columns], axis=1))
-            self.slices.append(Slice(axis, mean.reshape(along.shape), std.reshape(along.shape), axis.at(X[:, i])))
-
-    def start(self, n: int = 0) -> tuple[int, ...]:
-        """Where the sliders of all dimensions but n stand at first."""
-        return tuple(start for m, (_, start) in enumerate(self.stops) if m != n)
-
-    def figure(self, n: int = 0) -> Any:
-        """The curve along one dimension, the others as in the best trial."""
-        of, at = self.slices[n], self.start(n)
-        low, high = float((of.mean - 2 * of.std).min()), float((of.mean + 2 * of.std).max())
-        rug = _dots(of.data, np.full(len(of.data), low - 0.04 * (high - low)))
-        y = title(self._title) | {"range": [low - 0.1 * (high - low), high]}
-        parts = [rug, *_band(of.axis.places, of.mean[at], of.std[at])]
-        return figure(parts, x=of.axis.layout, y=y, height=260, showlegend=False)
+    dims = view.model.decomposition.groups[j]
+    X, best = view.model.X[_some(view)], view.model.X[int(np.argmax(view.model.y))]
+    stops = [Axis(view, i, _STOPS.get(len(dims), 2)) for i in dims]
+    starts = [int(np.argmin(np.abs(stop.u - best[i]))) for i, stop in zip(dims, stops, strict=True)]
+    found = []
+    for n, i in enumerate(dims):
+        axis = Axis(view, i, _SLICE)
+        *columns, along = np.meshgrid(*(stop.u for stop in stops if stop is not stops[n]), axis.u, indexing="ij")
+        columns.insert(n, along)
+        Z = np.stack([column.ravel() for column in columns], axis=1)
+        mean, std = (part.reshape(along.shape) for part in _effect(view, j, Z))
+        low, high = float((mean - 2 * std).min()), float((mean + 2 * std).max())
+        rug = _dots(axis.at(X[:, i]), np.full(len(X), low - 0.04 * (high - low)))
+        at = (*starts[:n], *starts[n + 1 :])
+        y = title(_effect_title(view)) | {"range": [low - 0.1 * (high - low), high]}
+        parts = [rug, *_band(axis.places, mean[at], std[at])]
+        shown = figure(parts, x=axis.layout, y=y, height=260, showlegend=False)
+        found.append((shown, axis, mean, std))
+    return found, [(stop.values, start) for stop, start in zip(stops, starts, strict=True)]
 
 
 def _effect_title(view: StudyAnalysis) -> str:

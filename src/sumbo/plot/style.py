@@ -57,9 +57,7 @@ def label(text: object, limit: int | None = None) -> str:
 
 def number(value: object) -> str:
     """A value of the user's for people: six digits are enough."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return plain(value)
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(int(value))
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else plain(value)
 
 
 def group_name(names: Sequence[str]) -> str:
@@ -67,9 +65,10 @@ def group_name(names: Sequence[str]) -> str:
     return " \N{MULTIPLICATION SIGN} ".join(names)
 
 
-def scatter(x: Any, y: Any, mode: str, **more: Any) -> dict[str, Any]:
-    """A trace of lines, markers or text; as arrays, which travel as small numbers."""
-    return {"type": "scatter", "x": np.asarray(x), "y": np.asarray(y), "mode": mode, **more}
+def scatter(x: Any, y: Any, mode: str, hover: str | list[str] | None = None, **more: Any) -> dict[str, Any]:
+    """A trace of lines, markers or text; as arrays, which travel as small numbers. `hover`: under the pointer."""
+    pointer = {} if hover is None else {"hovertext": hover, "hoverinfo": "text"}
+    return {"type": "scatter", "x": np.asarray(x), "y": np.asarray(y), "mode": mode, **pointer, **more}
 
 
 def ticks(names: Sequence[object], limit: int = _LONG) -> dict[str, Any]:

@@ -19,9 +19,13 @@ def escaped(text: object) -> str:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element. None children and attributes are left out; `class_` and `aria_label` become class and aria-label."""
-    given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
-    if name in ("meta", "input"):  # elements that are never closed
+    """An element. None and False are left out; `class_` and `aria_label` become class and aria-label."""
+    given = ""
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            given += f" {key.rstrip('_').replace('_', '-')}"
+            given += "" if value is True else f'="{html.escape(plain(value))}"'
+    if name == "input":  # which is never closed
         return Markup(f"<{name}{given}>")
     return Markup(f"<{name}{given}>{joined(children)}</{name}>")
 
@@ -29,11 +33,6 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 def joined(parts: Iterable[object]) -> Markup:
     """Parts one after the other."""
     return Markup("".join(escaped(part) for part in parts if part is not None))
-
-
-def preformatted(text: str) -> Markup:
-    """Lines that stay lines."""
-    return tag("pre", tag("code", Markup("\n".join(escaped(line) for line in text.split("\n")))))
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
@@ -93,14 +92,7 @@ def script_safe(text: str) -> Markup:
 
     What HTML and JavaScript could stumble over is written as escapes, which mean the same.
     """
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def _attribute(key: str, value: object) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else "" if value is False else f' {name}="{html.escape(plain(value))}"'
+    return Markup(text.translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}))
 
 
 def _cell(value: object) -> object:

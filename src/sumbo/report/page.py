@@ -5,6 +5,7 @@ the browser. Scripts run only with the nonce that is drawn for each page, so non
 """
 
 import base64
+import contextlib
 import gzip
 import json
 import os
@@ -14,14 +15,15 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from string import Template
 
 from sumbo import plot
 from sumbo._files import write_whole
 from sumbo.errors import SettingError
 from sumbo.insights.analysis import StudyAnalysis, StudyLike, analysis_of
-from sumbo.plot.style import figures, plain
+from sumbo.plot.style import figures
 from sumbo.report import sections
-from sumbo.report.markup import Canvas, Markup, script_safe, table, tag
+from sumbo.report.markup import Canvas, Markup, escaped, joined, script_safe, table, tag
 
 _REFRESH = 10  # seconds after which a page that is being watched looks again
 
@@ -57,7 +59,13 @@ def write(
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise SettingError(f"{target}: expected a file in a folder that exists; make the folder, or correct the path")
-    _check_replaceable(target)
+    begin = b""
+    if target.is_file():
+        with contextlib.suppress(OSError), target.open("rb") as file:  # whether it can be written is seen later
+            begin = file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n")
+    # A page may take another's place, not that of a study, its database or a table: a slip would lose all of it.
+    if begin and not begin.startswith(b"<"):
+        raise SettingError(f"{target}: there is such a file already, and it is no HTML page; choose another name")
     figures()
     given = studies if isinstance(studies, Sequence) else [studies]
     text = page([analysis_of(study) for study in given], title=title, watching=watching)
@@ -70,19 +78,6 @@ def write(
     return target
 
 
-def _check_replaceable(target: Path) -> None:
-    """A page may take another's place, not that of a study, its database or a table: a slip would lose all of it."""
-    if not target.is_file():
-        return
-    try:
-        with target.open("rb") as file:
-            begin = file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError:
-        return  # whether it can be written is seen later
-    if begin and not begin.startswith(b"<"):
-        raise SettingError(f"{target}: there is such a file already, and it is no HTML page; choose another name")
-
-
 def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: bool = False) -> str:
     """The page as text."""
     if not views:
@@ -90,55 +85,33 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
     canvas, nonce = Canvas(), secrets.token_urlsafe(18)
     title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
     if len(views) == 1:
-        main = [_contents({key: text for key, text, _ in _SECTIONS}), *_study(views[0], canvas, "", "h2")]
+        (view,) = views
+        links, main = {key: text for key, text, _ in _SECTIONS}, _study(view, canvas, "", "h2")
+        about = f"{view.direction} · {len(view.rows)} trials · method {view.method}"
     else:
-        main = _several(views, canvas)
-    body = tag(
-        "body",
-        tag("a", "Skip to the content", href="#main", class_="skip"),
-        _header(title, views),
-        tag("main", *main, id="main", tabindex="-1"),
-        tag("footer", f"Made by sumbo from {sum(len(v.rows) for v in views)} trials. This page fetches nothing."),
-        tag("div", role="status", aria_live="polite", class_="quiet", id="status"),
+        tops = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
+        links, main, about = {"comparison": "Comparison"} | tops, [_comparison(views, canvas)], "compared"
+        for k, (top, view) in enumerate(zip(tops, views, strict=True), 1):
+            inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
+            main.append(tag("article", *inner, class_="study", aria_labelledby=top))
+    items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
+    parts = {
+        "watch": Markup(f' data-watch="{_REFRESH}"' if watching else ""),
+        "nonce": nonce,
+        "title": title,
+        "style": _asset("page.css"),
+        "theme": _asset("theme.js"),
+        "about": about,
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "main": joined([tag("nav", tag("ul", *items), aria_label="On this page"), *main]),
+        "trials": sum(len(view.rows) for view in views),
         # Figures are JSON already; the page's own script reads them as data.
-        tag("script", script_safe(f"[{','.join(canvas.figures)}]"), type="application/json", id="figures"),
-        tag("script", script_safe(json.dumps(canvas.sliders, allow_nan=False)), type="application/json", id="sliders"),
-        tag("script", Markup(_plotly()), type="text/plain", id="plotly"),
-        tag("script", Markup(_asset("page.js")), nonce=nonce),
-    )
-    watch = _REFRESH if watching else None
-    return "<!DOCTYPE html>\n" + tag("html", _head(title, nonce), body, lang="en", data_watch=watch)
-
-
-def _head(title: str, nonce: str) -> Markup:
-    policy = (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{plain(title)} · sumbo report"),
-        tag("style", Markup(_asset("page.css"))),
-        tag("script", Markup(_asset("theme.js")), nonce=nonce),
-    )
-
-
-def _header(title: str, views: Sequence[StudyAnalysis]) -> Markup:
-    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    first = views[0]
-    about = f"{first.direction} · {len(first.rows)} trials · method {first.method}" if len(views) == 1 else "compared"
-    buttons = tag(
-        "div",
-        tag("button", "Pause refreshing", type="button", id="pause", hidden=True, aria_pressed="false"),
-        tag("button", "Theme: automatic", type="button", id="theme"),
-        class_="tools",
-    )
-    return tag("header", tag("div", tag("h1", title), tag("p", f"{about} · {made}")), buttons)
+        "figures": script_safe(f"[{','.join(canvas.figures)}]"),
+        "sliders": script_safe(json.dumps(canvas.sliders, allow_nan=False)),
+        "plotly": Markup(_plotly()),
+        "script": _asset("page.js"),
+    }
+    return Template(_asset("page.html")).substitute({key: escaped(part) for key, part in parts.items()})
 
 
 @cache
@@ -149,29 +122,22 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(get_plotlyjs().encode("utf-8"), 9, mtime=0)).decode("ascii")
 
 
-def _asset(name: str) -> str:
-    return resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8")
-
-
-# --- the parts ---------------------------------------------------------------------------------------------
-
-
-def _several(views: Sequence[StudyAnalysis], canvas: Canvas) -> list[Markup]:
-    links = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
-    parts = [_contents({"comparison": "Comparison"} | links), _comparison(views, canvas)]
-    for k, (top, view) in enumerate(zip(links, views, strict=True), 1):
-        inner = tag("h2", view.name, id=top), *_study(view, canvas, f"s{k}-", "h3")
-        parts.append(tag("article", *inner, class_="study", aria_labelledby=top))
-    return parts
-
-
-def _contents(links: dict[str, str]) -> Markup:
-    items = (tag("li", tag("a", text, href=f"#{key}")) for key, text in links.items())
-    return tag("nav", tag("ul", *items), aria_label="On this page")
+def _asset(name: str) -> Markup:
+    return Markup(resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
-    parts = [_tiles(view)]
+    top, shares = view.best, view.importance_or_reason
+    tiles = [
+        ("best value", "none yet" if top is None else f"{top.value:.5g}"),
+        ("trials done", len(view.in_state("done"))),
+        ("failed", len(view.in_state("failed"))),
+        ("running or waiting", len(view.in_state("running", "waiting"))),
+        ("parameters", len(view.names)),
+    ]
+    if not isinstance(shares, str):
+        tiles.append(("sum over groups", f"{1 - shares.all_together.share:.0%}"))
+    parts = [sections.facts(tiles, "tiles")]
     if view.notes:
         parts.append(tag("div", *(tag("p", note, class_="note") for note in view.notes)))
     for name, heading, make in _SECTIONS:
@@ -180,35 +146,19 @@ def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list
     return parts
 
 
-def _tiles(view: StudyAnalysis) -> Markup:
-    """The few numbers that a reader looks for first."""
-    top, shares = view.best, view.importance_or_reason
-    tiles = [
-        ("best value", "none yet" if top is None else f"{top.value:.5g}"),
-        ("trials done", f"{len(view.in_state('done'))}"),
-        ("failed", f"{len(view.in_state('failed'))}"),
-        ("running or waiting", f"{len(view.in_state('running', 'waiting'))}"),
-        ("parameters", f"{len(view.names)}"),
-    ]
-    if not isinstance(shares, str):
-        tiles.append(("sum over groups", f"{1 - shares.all_together.share:.0%}"))
-    return sections.facts(tiles, "tiles")
-
-
 def _comparison(views: Sequence[StudyAnalysis], canvas: Canvas) -> Markup:
     rows = []
     for view in views:
-        top = view.best
         counts = len(view.in_state("done")), len(view.in_state("failed"))
-        found = (None, None) if top is None else (top.value, top.number)
-        spent = sections.rounded(sum(row.seconds for row in view.rows if row.seconds is not None), 3)
+        found = (None, None) if view.best is None else (view.best.value, view.best.number)
+        spent = sections.rounded(sum(row.seconds or 0.0 for row in view.rows), 3)
         rows.append((view.name, view.method, view.direction, *counts, *found, spent))
     head = ("study", "method", "goal", "done", "failed", "best value", "at trial", "seconds")
-    mixed = len({view.direction for view in views}) > 1
-    other = len({view.names for view in views}) > 1
-    notes = "Some studies maximise and others minimise: their values cannot be compared. " if mixed else ""
-    notes += "The studies have different parameters. " if other else ""
-    caption = f"{notes}The best value so far, trial by trial."
+    caption = "The best value so far, trial by trial."
+    if len({view.names for view in views}) > 1:
+        caption = f"The studies have different parameters. {caption}"
+    if len({view.direction for view in views}) > 1:
+        caption = f"Some studies maximise and others minimise: their values cannot be compared. {caption}"
     figure = canvas.figure(plot.compare(views), "Best value so far of each study over its trials.", caption)
     heading = tag("h2", "Comparison", id="comparison")
     return tag("section", heading, table("Studies", head, rows), figure, aria_labelledby="comparison")

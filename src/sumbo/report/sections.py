@@ -4,18 +4,19 @@ import json
 import pprint
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sumbo import plot
+from sumbo._typing import Array
 from sumbo.insights.analysis import StudyAnalysis
 from sumbo.insights.tables import MOST, Importance, Importances
 from sumbo.plot import parameters
 from sumbo.plot.diagnostics import LEVELS
 from sumbo.plot.style import group_name, number, plain
-from sumbo.report.markup import Canvas, Markup, joined, preformatted, table, tag
+from sumbo.report.markup import Canvas, Markup, escaped, joined, table, tag
 
 _TRIALS = 2000  # rows of the table of trials
 _DRAWN = 12  # groups whose function is drawn
@@ -79,7 +80,9 @@ def best(view: StudyAnalysis, canvas: Canvas) -> Markup:
     lines = "\n".join(f"{name}\t{value!r}" for name, value in params.items())
     shown = table(caption, ("parameter", "value", "range"), rows)
     parts = [tag("div", shown, _copier("table", lines), class_="copyable")]
-    parts += [tag("details", tag("summary", f"As {k}"), _copier(k, text), preformatted(text)) for k, text in texts]
+    for kind, text in texts:
+        code = Markup("\n".join(map(escaped, text.split("\n"))))  # lines stay lines
+        parts.append(tag("details", tag("summary", f"As {kind}"), _copier(kind, text), tag("pre", tag("code", code))))
     return joined(parts)
 
 
@@ -92,11 +95,11 @@ def _range(view: StudyAnalysis, name: str) -> str:
     """Where a parameter may be, in the user's words."""
     if name not in view.names:
         return "not modelled"
-    i = view.names.index(name)
-    _, values = view.axis(i, 2)
-    if view.is_category(i):
-        return ", ".join(map(number, values[:6])) + (f", … {len(values) - 6} more" if len(values) > 6 else "")
-    return f"{number(values[0])} to {number(values[-1])}" + (", log" if view.is_log(i) else "")
+    axis = parameters.Axis(view, view.names.index(name), 2)
+    values = [number(value) for value in axis.values]
+    if axis.is_category:
+        return ", ".join(values[:6]) + (f", … {len(values) - 6} more" if len(values) > 6 else "")
+    return f"{values[0]} to {values[-1]}" + (", log" if axis.is_log else "")
 
 
 # --- which parameters interact, and how much each matters ---------------------------------------------------
@@ -108,20 +111,14 @@ def structure(view: StudyAnalysis, canvas: Canvas) -> Markup:
     if isinstance(found, str):
         return tag("p", f"{found[0].upper()}{found[1:].rstrip('.')}.")
     view.say("drawing")
-    return joined([_provenance(view), _interactions(view, canvas), _shares(view, canvas, found)])
-
-
-def _provenance(view: StudyAnalysis) -> Markup | None:
-    """Whose model it is, and of how many trials, where that is not plain."""
     assert view.context is not None
-    texts = []
+    told, texts = len(view.context.y), []
     if view.post_hoc:
         texts.append(f"The search was {view.method}. What follows is a model that sumbo made of its trials afterwards.")
-    if view.model.n < len(view.context.y):
-        texts.append(
-            f"It was learned from {view.model.n} of {len(view.context.y)} trials: the best, and some over time."
-        )
-    return tag("p", " ".join(texts), class_="note") if texts else None
+    if view.model.n < told:
+        texts.append(f"It was learned from {view.model.n} of {told} trials: the best, and some over time.")
+    origin = tag("p", " ".join(texts), class_="note") if texts else None
+    return joined([origin, _interactions(view, canvas), _shares(view, canvas, found)])
 
 
 def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
@@ -148,24 +145,23 @@ def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 
 def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Markup:
-    def share_table(kind: str, rows: Sequence[tuple[str, Importance]]) -> Markup:
-        cells = [(name, round(row.share, 4), round(row.std, 4)) for name, row in rows]
+    def share_table(kind: str, rows: Sequence[Importance]) -> Markup:
+        cells = [(group_name(row.parameters), round(row.share, 4), round(row.std, 4)) for row in rows]
         return table(f"Shares of {kind}s", (kind, "share", "±"), cells)
 
-    first, rest = importance.parameters[0], importance.all_together
+    first, rest = importance.parameters[0], replace(importance.all_together, parameters=("all together",))
     left = canvas.figure(
         plot.shares(view),
         f"Shares of variance of parameters. The largest is {first.parameters[0]} with {first.share:.0%}.",
         "How much of the variance over the whole space would go if the parameter were held fixed. Interactions count "
         "for both sides, so these may add up to more than 1.",
-        share_table("parameter", [(row.parameters[0], row) for row in importance.parameters]),
+        share_table("parameter", importance.parameters),
     )
-    groups = [(group_name(row.parameters), row) for row in importance.groups]
     right = canvas.figure(
         plot.group_shares(view),
         f"Shares of variance of groups. All together: {rest.share:.0%}.",
         "What a function of the group's parameters alone explains; “all together” is what no sum over groups can.",
-        share_table("group", [("all together", rest), *groups]),
+        share_table("group", [rest, *importance.groups]),
     )
     useless = [row.parameters[0] for row in importance.parameters if row.share + 2 * row.std < 0.01]
     words: list[object] = ["None: every parameter may have some effect."]
@@ -208,42 +204,46 @@ def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
     j, heading = view.groups.index(row.parameters), group_name(row.parameters)
     caption = [tag("strong", heading), f": {row.share:.1%} of the variance."]
     if len(row.parameters) > 2:
-        return _slices(canvas, parameters.Slices(view, j), row.parameters, joined([*caption, f" {_SLICE}"]))
+        return _slices(view, canvas, j, joined([*caption, f" {_SLICE}"]))
     if len(row.parameters) == 1:
         figure, axis, mean = parameters.curve(view, j)
         shape, numbers = "Curve", _curve_table(heading, axis, mean)
     else:
         figure, x, y, mean = parameters.surface(view, j)
-        shape, numbers = "Map", _map_table(row.parameters, heading, x, y, mean)
+        across, down = _spread(x), _spread(y)
+        head = ("{1} \\ {0}".format(*row.parameters), *(number(x.values[a]) for a in across))
+        rows = [(number(y.values[b]), *(rounded(mean[b, a], 4) for a in across)) for b in down]
+        shape, numbers = "Map", table(f"Effect of {heading}", head, rows)
         caption.append(" Blue is better, brown worse than average; the star is the best trial.")
     extent = f"from {number(float(mean.min()))} to {number(float(mean.max()))}"
     return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers)
 
 
-def _slices(canvas: Canvas, found: parameters.Slices, names: Sequence[str], caption: Markup) -> Markup:
-    where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], found.stops[1:], strict=True))
-    setting, first = f"{names[0]} for {where}", found.slices[0]
-    numbers = _curve_table(setting, first.axis, first.mean[found.start()])
-    place = canvas.figure(found.figure(), _ALT.format(setting), caption, numbers)
+def _slices(view: StudyAnalysis, canvas: Canvas, j: int, caption: Markup) -> Markup:
+    names, (found, stops) = view.groups[j], parameters.slices(view, j)
+    where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], stops[1:], strict=True))
+    setting, (figure, axis, *_) = f"{names[0]} for {where}", found[0]
+    place = canvas.figure(figure, _ALT.format(setting), caption, _curve_table(setting, axis, figure.data[-1].y))
     slider = {
         "alt": _ALT,
         "names": [plain(name) for name in names],
-        "stops": [([number(v) for v in stops], start) for stops, start in found.stops],
-        "axes": [_slider_axis(found, k) for k in range(len(names))],
+        "stops": [([number(v) for v in values], start) for values, start in stops],
+        "axes": [_slider_axis(*along) for along in found],
     }
     return canvas.sliding(place, names, slider)
 
 
-def _slider_axis(found: parameters.Slices, k: int) -> dict[str, Any]:
+def _slider_axis(figure: Any, axis: parameters.Axis, mean: Array, std: Array) -> dict[str, Any]:
     """The curves along one parameter, for the script."""
-    figure, along = found.figure(k), found.slices[k]
-    numbers = {key: [rounded(v, 4) for v in getattr(along, key).ravel()] for key in ("mean", "std", "data")}
+    rug, numbers = figure.data[0], {}
+    for key, values in (("mean", mean), ("std", std), ("data", rug.x)):
+        numbers[key] = [rounded(v, 4) for v in values.ravel()]
     return numbers | {
-        "x": along.axis.places.tolist(),
+        "x": axis.places.tolist(),
         "xaxis": figure.layout.xaxis.to_plotly_json(),
-        "cells": [(n, number(along.axis.values[n])) for n in _cells(along.axis)],
+        "cells": [(n, number(axis.values[n])) for n in _cells(axis)],
         "range": list(figure.layout.yaxis.range),
-        "floor": rounded(figure.data[0].y[0], 4),
+        "floor": rounded(rug.y[0], 4),
     }
 
 
@@ -252,20 +252,13 @@ def _curve_table(heading: str, axis: parameters.Axis, mean: Any) -> Markup:
     return table(f"Effect of {heading}", ("value", "effect"), rows)
 
 
-def _map_table(names: Sequence[str], heading: str, x: parameters.Axis, y: parameters.Axis, mean: Any) -> Markup:
-    across, down = _spread(len(x.values)), _spread(len(y.values))
-    rows = [(number(y.values[b]), *(rounded(mean[b, a], 4) for a in across)) for b in down]
-    head = (f"{names[1]} \\ {names[0]}", *(number(x.values[a]) for a in across))
-    return table(f"Effect of {heading}", head, rows)
-
-
 def _cells(axis: parameters.Axis) -> list[int]:
     """Which points of a curve its table has."""
-    return list(range(len(axis.values))) if axis.is_category else _spread(len(axis.values))
+    return list(range(len(axis.values))) if axis.is_category else _spread(axis)
 
 
-def _spread(count: int) -> list[int]:
-    return np.unique(np.linspace(0, count - 1, _CELLS).astype(int)).tolist()
+def _spread(axis: parameters.Axis) -> list[int]:
+    return np.unique(np.linspace(0, len(axis.values) - 1, _CELLS).astype(int)).tolist()
 
 
 def rounded(value: float | None, digits: int) -> float | None:
@@ -305,7 +298,7 @@ def _verdict(view: StudyAnalysis) -> Markup:
     return facts(items, "facts")
 
 
-def facts(items: Sequence[tuple[str, str]], class_: str) -> Markup:
+def facts(items: Sequence[tuple[str, object]], class_: str) -> Markup:
     """Terms, each with what there is to say of it."""
     return tag("dl", *(tag("div", tag("dt", term), tag("dd", text)) for term, text in items), class_=class_)
 
@@ -338,32 +331,29 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 
 def _over_time(view: StudyAnalysis, canvas: Canvas) -> Markup:
-    first, last = view.snapshots[0].n, view.snapshots[-1].n
-    rows = [(n, *(rounded(value, 3) for value in others)) for n, *others in map(astuple, view.snapshots)]
-    head = ("values seen", "typical lengthscale", "groups", "all together", "noise")
+    counts, *_ = view.snapshots.values()
+    rows = [(n, *(rounded(v, 3) for v in others)) for n, *others in zip(*view.snapshots.values(), strict=True)]
     return canvas.figure(
         plot.hyperparameters(view),
         "Hyperparameters against the number of values seen.",
-        f"Learned again, with the present groups, from the first {first} to {last} values, not as they "
+        f"Learned again, with the present groups, from the first {counts[0]} to {counts[-1]} values, not as they "
         "were during the search. Lines that have become level have been learned. Lengthscales are shares of a range; "
         "scales and noise are standard deviations of the model's values.",
-        table("Hyperparameters over time", head, rows),
+        table("Hyperparameters over time", list(view.snapshots), rows),
     )
 
 
 def time_spent(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """Where the time went."""
-    objective = [row.seconds for row in view.rows if row.seconds is not None]
-    optimiser = [row.suggest_seconds for row in view.rows if row.suggest_seconds is not None]
-    if not objective and not optimiser:
+    rows = []
+    for name, attribute in (("objective", "seconds"), ("optimiser", "suggest_seconds")):
+        seconds = [getattr(row, attribute) for row in view.rows if getattr(row, attribute) is not None]
+        if seconds:
+            rows.append((name, len(seconds), *(round(f(seconds), 3) for f in (np.sum, np.median, np.max))))
+    if not rows:
         return tag("p", "No times are on record.")
-    rows = [
-        (name, len(seconds), *(round(f(seconds), 3) for f in (np.sum, np.median, np.max)))
-        for name, seconds in (("objective", objective), ("optimiser", optimiser))
-        if seconds
-    ]
     numbers = table("Seconds", ("spent in", "trials", "in all", "median", "most"), rows)
-    missing = "" if optimiser else " How long the suggestions took is not on record."
+    missing = "" if rows[-1][0] == "optimiser" else " How long the suggestions took is not on record."
     words = "; ".join(f"{name} {number(float(total))} s in all" for name, _, total, *_ in rows)
     caption = f"Seconds of each trial, on a logarithmic scale: {words}.{missing}"
     return canvas.figure(plot.times(view), f"Seconds spent in each trial. {words}.", caption, numbers)
