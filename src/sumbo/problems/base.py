@@ -206,21 +206,19 @@ def _with_holes(X: FloatArray, whole: Problem, fails: Fails, lows: FloatArray, w
 
 def _corner(best: FloatArray, rng: np.random.Generator) -> Fails:
     dims = rng.choice(len(best), size=3, replace=False)
-    return partial(_in_corner, dims=dims, flipped=best[dims] > 0.5)
-
-
-def _in_corner(U: FloatArray, dims: Which, flipped: Mask) -> Mask:
-    return np.where(flipped, 1.0 - U[:, dims], U[:, dims]).sum(axis=1) > _CORNER
+    return partial(_in_slab, dims=dims, flipped=best[dims] > 0.5, low=_CORNER, high=np.inf)
 
 
 def _band(best: FloatArray, rng: np.random.Generator) -> Fails:
     i = int(rng.integers(len(best)))
     start = best[i] + 0.05 if best[i] < 0.5 else best[i] - 0.05 - _SHARE
-    return partial(_in_band, i=i, start=float(start))
+    return partial(_in_slab, dims=[i], flipped=False, low=start, high=start + _SHARE)
 
 
-def _in_band(U: FloatArray, i: int, start: float) -> Mask:
-    return (start < U[:, i]) & (U[:, i] < start + _SHARE)
+def _in_slab(U: FloatArray, dims: Any, flipped: Any, low: float, high: float) -> Mask:
+    """Where some coordinates, each perhaps seen from its other end, have a sum between two numbers."""
+    total = np.where(flipped, 1.0 - U[:, dims], U[:, dims]).sum(axis=1)
+    return (low < total) & (total < high)
 
 
 def _cells(best: FloatArray, rng: np.random.Generator) -> Fails:
