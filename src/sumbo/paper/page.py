@@ -2,29 +2,18 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sumbo.errors import MissingPackageError
+from sumbo.paper import runs
 from sumbo.paper.claims import CLAIMS, Claim
 from sumbo.paper.experiments import AUTO, STAR, is_variant
 from sumbo.paper.rates import KERNELS, PROOF, bound, first, gains
-from sumbo.paper.runs import (
-    HELD,
-    MISSING,
-    NOT,
-    OPEN,
-    Finding,
-    Line,
-    Results,
-    average_curve,
-    mean_and_error,
-    simple_curve,
-)
-from sumbo.regret import FloatArray
+from sumbo.paper.runs import HELD, MISSING, NOT, OPEN, Curve, Finding, Results
 
 Judged = tuple[Claim, Finding]
 
@@ -97,13 +86,14 @@ def _table(results: Results, problem: str) -> str:
     head = ["method", "runs", f"S_T, T = {T}", "R_T / T", "seconds per suggestion", *extra]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for method in methods:
-        runs = list(results.lines(problem, method).values())
-        cells = [method, str(len(runs))]
-        cells += [mean_and_error(regret(problem, method).values()) for regret in (results.simple, results.average)]
-        cells.append(f"{statistics.median(run['seconds_per_suggestion'] for run in runs):.2g}")
+        lines = results.lines(problem, method).values()
+        cells = [method, str(len(lines))]
+        for curve in (runs.simple_curve, runs.average_curve):
+            cells.append(runs.mean_and_error(results.last(problem, method, curve).values()))
+        cells.append(f"{statistics.median(line['seconds_per_suggestion'] for line in lines):.2g}")
         if problem == "faces":
-            cells.append(mean_and_error(run["held_out"] for run in runs))
-            cells.append(f"{sum(run['held_out'] > run['opencv'][1] for run in runs)} of {len(runs)}")
+            cells.append(runs.mean_and_error(line["held_out"] for line in lines))
+            cells.append(f"{sum(line['held_out'] > line['opencv'][1] for line in lines)} of {len(lines)}")
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*([f"### {problem}", ""] if problem.startswith("additive") else []), *rows])
 
@@ -166,7 +156,7 @@ def _synthetic(results: Results) -> Any:
 
 def _regrets(axes: Any, results: Results, problem: str, title: str, comma: str = "") -> None:
     """Simple and average regret, each on axes of its own."""
-    for ax, label, of in zip(axes, ("$S_T$", "$R_T/T$"), (simple_curve, average_curve), strict=True):
+    for ax, label, of in zip(axes, ("$S_T$", "$R_T/T$"), (runs.simple_curve, runs.average_curve), strict=True):
         _curves(ax, results, problem, of)
         ax.set_title(f"{label}{comma} {title}")
         ax.set_yscale("log")
@@ -189,17 +179,15 @@ def _faces(results: Results) -> Any:
     """Training accuracy along the runs, and held-out accuracy of what they found."""
     axes, figure = _axes(1, 2)
     left, right = axes[0]
-    _curves(left, results, "faces", lambda line: 1.0 - simple_curve(line))
+    _curves(left, results, "faces", lambda line: 1.0 - runs.simple_curve(line))
     left.set_title("best accuracy in training")
     methods = results.methods("faces")
-    own = np.array([line["opencv"] for name in methods for line in results.lines("faces", name).values()])
+    own = np.array([line["opencv"] for line in results.all("faces")])
     for ax, value in ((left, own[:, 0].mean()), (right, own[:, 1].mean())):
         ax.axhline(value, color="#0969da", ls="--", lw=1.0, label="OpenCV's thresholds")
     for i, name in enumerate(methods):
-        runs = results.lines("faces", name).values()
-        right.plot(
-            [i] * len(runs), [line["held_out"] for line in runs], _MARKERS[i], color=_colour(name, methods), ms=4
-        )
+        found = [line["held_out"] for line in results.lines("faces", name).values()]
+        right.plot([i] * len(found), found, _MARKERS[i], color=_colour(name, methods), ms=4)
     right.set_xticks(range(len(methods)), methods, rotation=60)
     right.set_title("accuracy on held-out pictures, each run")
     _legend(left)
@@ -238,7 +226,7 @@ def _axes(rows: int, columns: int) -> tuple[Any, Any]:
     return figure.subplots(rows, columns, squeeze=False), figure
 
 
-def _curves(ax: Any, results: Results, problem: str, of: Callable[[Line], FloatArray]) -> None:
+def _curves(ax: Any, results: Results, problem: str, of: Curve) -> None:
     """The mean of every method with error bars here and there, moved apart so that they do not hide each other."""
     methods = [name for name in results.methods(problem) if not is_variant(name)]
     for i, name in enumerate(methods):

@@ -24,6 +24,7 @@ from sumbo.regret import FloatArray, average_regret, simple_regret
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
 
 Line = dict[str, Any]
+Curve = Callable[[Line], FloatArray]  # a regret of a run, after each evaluation
 
 
 class Sources(NamedTuple):
@@ -199,6 +200,18 @@ def _cut_off(text: str) -> bool:
 # --- what they tell ---
 
 
+def simple_curve(line: Line) -> FloatArray:
+    """S_t of a run. Before the first evaluation that succeeds it is that one's: infinity cannot be drawn."""
+    curve = simple_regret(line["values"], line["optimum"], direction="maximize")
+    finite = np.isfinite(curve)
+    return np.where(finite, curve, curve[finite].max() if finite.any() else np.nan)
+
+
+def average_curve(line: Line) -> FloatArray:
+    """R_t / t of a run."""
+    return average_regret(line["values"], line["optimum"], direction="maximize")
+
+
 class Results:
     """Finished runs, by problem: no two experiments share one."""
 
@@ -221,25 +234,13 @@ class Results:
         """The runs of a method, by seed."""
         return self._lines.get(problem, {}).get(method, {})
 
-    def simple(self, problem: str, method: str) -> dict[int, float]:
-        """Simple regret at the end of each run."""
-        return {seed: float(simple_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+    def all(self, problem: str) -> list[Line]:
+        """The runs of all methods."""
+        return [line for by_seed in self._lines.get(problem, {}).values() for line in by_seed.values()]
 
-    def average(self, problem: str, method: str) -> dict[int, float]:
-        """R_T / T of each run."""
-        return {seed: float(average_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
-
-
-def simple_curve(line: Line) -> FloatArray:
-    """S_t of a run. Before the first evaluation that succeeds it is that one's: infinity cannot be drawn."""
-    curve = simple_regret(line["values"], line["optimum"], direction="maximize")
-    finite = np.isfinite(curve)
-    return np.where(finite, curve, curve[finite].max() if finite.any() else np.nan)
-
-
-def average_curve(line: Line) -> FloatArray:
-    """R_t / t of a run."""
-    return average_regret(line["values"], line["optimum"], direction="maximize")
+    def last(self, problem: str, method: str, curve: Curve = simple_curve) -> dict[int, float]:
+        """Simple regret, or another one, at the end of each run."""
+        return {seed: float(curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
 
 
 def mean_and_error(values: Iterable[float]) -> str:
@@ -274,3 +275,8 @@ class Finding(NamedTuple):
     measured: str = ""
     verdict: str = MISSING
     why: str = ""
+
+
+def finding(told: Sequence[str], verdict: str, *, of: str = "", between: str = "; ") -> Finding:
+    """What was measured, piece by piece, and what follows; "not measured" if nothing was."""
+    return Finding(of + between.join(told), verdict) if told else Finding()
