@@ -12,7 +12,7 @@ from sumbo.errors import MissingPackageError
 from sumbo.paper import runs
 from sumbo.paper.claims import CLAIMS, Claim
 from sumbo.paper.experiments import AUTO, STAR, is_variant
-from sumbo.paper.rates import KERNELS, PROOF, bound, first, gains
+from sumbo.paper.rates import KERNELS, PROOF, bound, gains
 from sumbo.paper.runs import HELD, MISSING, NOT, OPEN, Curve, Finding, Results
 
 Judged = tuple[Claim, Finding]
@@ -81,7 +81,7 @@ def _claims(judged: Sequence[Judged]) -> str:
 def _table(results: Results, problem: str) -> str:
     """What each method reached on a problem."""
     methods = results.methods(problem)
-    T = len(first(results, problem, methods[0])["values"])
+    T = len(results.all(problem)[0]["values"])
     extra = ["held-out accuracy", "above OpenCV"] if problem == "faces" else []
     head = ["method", "runs", f"S_T, T = {T}", "R_T / T", "seconds per suggestion", *extra]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
@@ -211,8 +211,8 @@ def _rates(results: Results) -> Any:
             by_time.plot(t, rate / rate[-1] * known[D][-1], color=colour, ls="--", lw=0.8)
             last = [gain[-1] for gain in known.values()]
             by_dimension.plot(list(known), last, marker, ls="-", color=colour, label=name)
-    for method in results.methods(PROOF):
-        proof.plot(first(results, PROOF, method)["squares"], label=rf"$\sum_j\sigma_j^2/\sigma^2$, {method}")
+    for method, line in results.first(PROOF).items():
+        proof.plot(line["squares"], label=rf"$\sum_j\sigma_j^2/\sigma^2$, {method}")
     by_time.set(title=r"$\gamma_T$ (dashed: the theorem's rate)", xlabel="T", xscale="log", yscale="log")
     by_dimension.set(title=r"$\gamma_T$ at the last T", xlabel="D", yscale="log")
     proof.set(title="at random points", xlabel="observations", yscale="log")

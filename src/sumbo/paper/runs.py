@@ -238,6 +238,10 @@ class Results:
         """The runs of all methods."""
         return [line for by_seed in self._lines.get(problem, {}).values() for line in by_seed.values()]
 
+    def first(self, problem: str) -> dict[str, Line]:
+        """The first run of each method."""
+        return {method: next(iter(by_seed.values())) for method, by_seed in self._lines.get(problem, {}).items()}
+
     def last(self, problem: str, method: str, curve: Curve = simple_curve) -> dict[int, float]:
         """Simple regret, or another one, at the end of each run."""
         return {seed: float(curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
