@@ -12,12 +12,13 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sumbo._files import write_whole
 from sumbo.errors import SettingError, StoreError
 from sumbo.regret import FloatArray, average_regret, simple_regret
 
@@ -153,15 +154,13 @@ def _started(run: Callable[[Task], Line], tasks: Sequence[Task], jobs: int) -> I
 
 
 def read_lines(path: Path) -> dict[Task, Line]:
-    """The finished runs of a file. A last line that was cut off, as by a crash, is left out."""
+    """The finished runs of a file."""
     lines = {}
     for number, text in enumerate(_texts(path), start=1):
         try:
             line = json.loads(text)
             lines[task_of(line)] = line
         except (ValueError, KeyError, TypeError):
-            if _cut_off(text):
-                break
             raise SettingError(
                 f"{path}, line {number}: expected a run of `sumbo reproduce`, got {text[:60]!r}; "
                 "remove the line, or choose another --out"
@@ -171,30 +170,22 @@ def read_lines(path: Path) -> dict[Task, Line]:
 
 def mend(path: Path) -> None:
     """End the file after its last whole line, so that the next one starts on a line of its own."""
-    texts = _texts(path)
-    if texts and _cut_off(texts[-1]):
-        os.truncate(path, sum(len(text.encode()) for text in texts[:-1]))
-    elif texts and not texts[-1].endswith("\n"):
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        write_whole(path, "".join(f"{text}\n" for text in _texts(path)).encode())
 
 
 def _texts(path: Path) -> list[str]:
+    """The lines of a file. A last one that was cut off, as by a crash, is left out."""
     if not path.exists():
         return []
     try:
-        return path.read_text(encoding="utf-8").splitlines(keepends=True)
+        *texts, rest = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path}: expected a file of runs; it cannot be read: {error}") from None
-
-
-def _cut_off(text: str) -> bool:
-    """Is this the beginning of a line that was never finished?"""
-    try:
-        json.loads(text)
-    except ValueError:
-        return not text.endswith("\n")
-    return False
+    with suppress(ValueError):
+        json.loads(rest)
+        texts.append(rest)  # all of it is there but its end of line
+    return texts
 
 
 # --- what they tell ---

@@ -93,7 +93,10 @@ def faces(
         yes, no = (_half(_folder(cv2, Path(folder)), part, rng) for folder in (faces, nonfaces))
     margin = _WIDTH * np.abs(detector.thresholds)
     lows, highs = detector.thresholds - margin, detector.thresholds + margin
-    pictures = _seen(cv2, yes, no, detector, lows)
+    sums = [detector.stage_sums(windows(cv2, picture, detector.size), lows) for picture in (*yes, *no)]
+    sums = [own[np.isfinite(own).all(axis=1)] for own in sums]  # without the windows that pass nowhere in the box
+    numbers = np.arange(len(sums))
+    owner = np.repeat(numbers, [len(own) for own in sums])
     stages = {f"stage_{s}": Float(low, high) for s, (low, high) in enumerate(zip(lows, highs, strict=True))}
     return Problem(
         name="faces",
@@ -101,24 +104,8 @@ def faces(
         direction="maximize",
         optimum=1.0,
         optimiser=detector.thresholds,
-        evaluate=partial(_accuracy, pictures=pictures),
+        evaluate=partial(_accuracy, is_face=numbers < len(yes), sums=np.concatenate(sums), owner=owner),
     )
-
-
-class Pictures(NamedTuple):
-    """What the cascade sums up on the windows that may pass somewhere in the box."""
-
-    is_face: NDArray[np.bool_]  # of each picture, (n,)
-    sums: FloatArray  # of each window, (w, stages)
-    owner: NDArray[np.int64]  # the picture that a window is of, (w,)
-
-
-def _seen(cv2: Any, yes: list[Picture], no: list[Picture], cascade: Cascade, least: FloatArray) -> Pictures:
-    """The stage sums of all windows, those left out that pass nowhere in the box."""
-    sums = [cascade.stage_sums(windows(cv2, picture, cascade.size), least) for picture in (*yes, *no)]
-    sums = [own[np.isfinite(own).all(axis=1)] for own in sums]
-    pictures = np.arange(len(sums))
-    return Pictures(pictures < len(yes), np.concatenate(sums), np.repeat(pictures, [len(own) for own in sums]))
 
 
 def windows(cv2: Any, picture: Picture, size: int) -> Picture:
@@ -139,13 +126,10 @@ def windows(cv2: Any, picture: Picture, size: int) -> Picture:
     return np.array(found, dtype=np.uint8)
 
 
-def _accuracy(X: FloatArray, *, pictures: Pictures) -> FloatArray:
-    values = np.empty(len(X))
-    for i, passes in enumerate(accepted(pictures.sums, X)):
-        called = np.zeros(len(pictures.is_face), dtype=bool)
-        called[pictures.owner[passes]] = True
-        values[i] = np.mean(called == pictures.is_face)
-    return values
+def _accuracy(X: FloatArray, *, is_face: NDArray[np.bool_], sums: FloatArray, owner: Any) -> FloatArray:
+    """Of each picture whether it is a face, (n,); the windows' stage sums, (w, stages), and whose they are, (w,)."""
+    called = [np.isin(np.arange(len(is_face)), owner[passes]) for passes in accepted(sums, X)]
+    return np.array([np.mean(one == is_face) for one in called])
 
 
 # --- pictures ------------------------------------------------------------------------------------------------
@@ -236,21 +220,14 @@ class Cascade(NamedTuple):
     def read(cls, path: Path) -> Cascade:
         """The cascade of a file in OpenCV's present format, if it has stumps on upright rectangles in a square."""
         try:
-            root = ElementTree.parse(path).getroot()
+            return cls(*_parsed(ElementTree.parse(path).getroot()))
         except (OSError, ElementTree.ParseError) as error:
             raise SettingError(f"{path}: expected a cascade file of OpenCV; it cannot be read: {error}") from None
-        try:
-            return cls(*_parsed(root))
         except (ValueError, IndexError, AttributeError) as error:
             raise SettingError(
                 f"{path}: expected a cascade of stumps on upright rectangles in a square window, such as "
                 f"haarcascade_frontalface_alt.xml; {error}"
             ) from None
-
-    @property
-    def stages(self) -> int:
-        """How many."""
-        return len(self.thresholds)
 
     def stage_sums(self, P: NDArray[np.uint8], least: FloatArray | None = None) -> FloatArray:
         """S of the pictures P.
@@ -263,10 +240,10 @@ class Cascade(NamedTuple):
         area = float(inner.shape[1])
         # OpenCV's norm: area times the standard deviation of the inner pixels.
         norm = np.sqrt(np.maximum(area * np.square(inner).sum(axis=1) - np.square(inner.sum(axis=1)), 0.0))
-        sums = np.full((len(P), self.stages), -np.inf)
+        sums = np.full((len(P), len(self.thresholds)), -np.inf)
         alive = np.flatnonzero(norm > _LEAST_CONTRAST * area)
         scaled = pixels[alive].reshape(len(alive), self.size**2) / norm[alive, None]
-        for s in range(self.stages):
+        for s in range(len(self.thresholds)):
             mine = self.stage_of == s
             features = scaled @ self.weights[mine].T  # (alive, stumps)
             leaves = self.leaves[mine]

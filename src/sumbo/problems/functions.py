@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from sumbo.errors import SettingError
-from sumbo.problems.base import Groups, Problem, whole_number
+from sumbo.problems.base import Groups, Problem, Which, whole_number
 from sumbo.regret import Direction, FloatArray
 from sumbo.space import Categorical, Float, Int, Parameter, Space
-
-Which = npt.NDArray[np.intp]
 
 
 def _on_box(
