@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -24,13 +25,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """Run what is missing, then write figures, claims and the page; returns the exit code."""
     names = experiments.EXPERIMENTS if options.experiment == "all" else (options.experiment,)
     _check_packages(names)
-    sources = _sources(options)
-    size = experiments.sized(
-        experiments.FULL if options.full else experiments.QUICK,
-        runs=_by_experiment(options.runs),
-        budgets=_by_experiment(options.budget),
-        configurations=options.configuration,
-    )
+    sources, size = _sources(options), _size(options)
     out = Path(options.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -84,12 +79,20 @@ def _command(options: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _by_experiment(given: Sequence[tuple[str, int]] | None) -> dict[str, int]:
-    """Numbers as they were given, those for all experiments first: what is said of one counts whatever the order."""
-    found: dict[str, int] = {}
-    for name, number in sorted(given or (), key=lambda item: item[0] != ""):
-        found |= {name: number} if name else dict.fromkeys(experiments.QUICK.runs, number)
-    return found
+def _size(options: argparse.Namespace) -> experiments.Size:
+    """How much of everything, with what was given in place of the usual."""
+    size = experiments.FULL if options.full else experiments.QUICK
+    runs, budgets = dict(size.runs), dict(size.budgets)
+    for numbers, given in ((runs, options.runs), (budgets, options.budget)):
+        # Those for all experiments first: what is said of one counts whatever the order.
+        for name, number in sorted(given or (), key=lambda item: item[0] != ""):
+            numbers |= {name: number} if name else dict.fromkeys(numbers, number)
+    configurations = tuple(options.configuration or size.configurations)
+    known, words = ([",".join(map(str, c)) for c in some] for some in (experiments.CONFIGURATIONS, configurations))
+    for word in words:
+        if word not in known:
+            raise SettingError(f"the paper has no configuration {word}; it has {' '.join(known)}")
+    return replace(size, runs=runs, budgets=budgets, configurations=configurations)
 
 
 def _sources(options: argparse.Namespace) -> Sources:

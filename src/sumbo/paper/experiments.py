@@ -2,14 +2,13 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sumbo import problems
-from sumbo.errors import SettingError
 from sumbo.methods import GPEI, GPUCB, REMBO, AddGPUCB, Auto, Direct, Method, Random
 from sumbo.paper import rates
 from sumbo.paper.runs import Line, Sources, Task
@@ -166,23 +165,6 @@ FULL = Size(
     observations=400,
     simulations=200,
 )
-
-
-def sized(
-    size: Size,
-    *,
-    runs: Mapping[str, int] | None = None,
-    budgets: Mapping[str, int] | None = None,
-    configurations: Sequence[Configuration] | None = None,
-) -> Size:
-    """A size with some of it changed, for the experiments that are named."""
-    size = replace(size, runs=size.runs | dict(runs or {}), budgets=size.budgets | dict(budgets or {}))
-    for configuration in configurations or ():
-        if configuration not in CONFIGURATIONS:
-            known = " ".join(",".join(map(str, c)) for c in CONFIGURATIONS)
-            given = ",".join(map(str, configuration))
-            raise SettingError(f"the paper has no configuration {given}; it has {known}")
-    return replace(size, configurations=tuple(configurations)) if configurations else size
 
 
 def plan(experiments: Sequence[str], size: Size, seed: int, sources: Sources) -> list[Task]:

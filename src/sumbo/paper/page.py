@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,15 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
         parts.append(f"**{missing} runs are missing**: the tables show those there are.")
     verdicts = [finding.verdict for _, finding in judged]
     counts = [f"{verdicts.count(verdict)} {words}" for verdict, words in _WORDS.items()]
+    rows = ["| where | claim | measured | verdict |", "|---|---|---|---|"]
+    for claim, finding in judged:
+        why = f"<br>{finding.why}" if finding.verdict == NOT and finding.why else ""
+        rows.append(f"| {claim.where} | {claim.text} | {finding.measured or '-'} | **{finding.verdict}**{why} |")
     parts += [
         "## Every claim, and whether it held",
         f"Of {len(judged)} claims, {', '.join(counts)}. Numbers are simple regrets at the end of the runs unless said "
         "otherwise. A comparison is decided if the mean difference over common seeds exceeds its standard error.",
-        _claims(judged),
+        "\n".join(rows),
     ]
     for name, title in _TITLES.items():
         if results.problems(name):
@@ -68,14 +73,6 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
             parts += [f"![{title}]({path.name})" for path in figures if path.stem == f"paper-{name}"]
             parts += [_table(results, problem) for problem in results.problems(name) if name != "rates"]
     return "\n\n".join(parts) + "\n"
-
-
-def _claims(judged: Sequence[Judged]) -> str:
-    rows = ["| where | claim | measured | verdict |", "|---|---|---|---|"]
-    for claim, finding in judged:
-        why = f"<br>{finding.why}" if finding.verdict == NOT and finding.why else ""
-        rows.append(f"| {claim.where} | {claim.text} | {finding.measured or '-'} | **{finding.verdict}**{why} |")
-    return "\n".join(rows)
 
 
 def _table(results: Results, problem: str) -> str:
@@ -116,17 +113,14 @@ _FIRST = 10  # observations from which on a rate is drawn: it is about large T
 def draw(results: Results, folder: Path) -> list[Path]:
     """Write a figure for every experiment that has runs, as SVG and PNG; the SVG files."""
     mpl = matplotlib()
-    written = []
+    makers = {"synthetic": _synthetic, "astro": _astro, "faces": _faces, "rates": _rates}
+    paths = {name: folder / f"paper-{name}.svg" for name in makers if results.problems(name)}
     with mpl.rc_context(_STYLE):
-        for name, make in (("synthetic", _synthetic), ("astro", _astro), ("faces", _faces), ("rates", _rates)):
-            if not results.problems(name):
-                continue
-            figure = make(results)
-            for ending in ("svg", "png"):
-                path = folder / f"paper-{name}.{ending}"
-                figure.savefig(path, dpi=150, metadata={"Date": None} if ending == "svg" else None)
-            written.append(folder / f"paper-{name}.svg")
-    return written
+        for name, path in paths.items():
+            figure = makers[name](results)
+            figure.savefig(path, metadata={"Date": None})
+            figure.savefig(path.with_suffix(".png"), dpi=150)
+    return list(paths.values())
 
 
 def matplotlib() -> Any:
@@ -187,7 +181,7 @@ def _faces(results: Results) -> Any:
         ax.axhline(value, color="#0969da", ls="--", lw=1.0, label="OpenCV's thresholds")
     for i, name in enumerate(methods):
         found = [line["held_out"] for line in results.lines("faces", name).values()]
-        right.plot([i] * len(found), found, _MARKERS[i], color=_colour(name, methods), ms=4)
+        right.plot([i] * len(found), found, _MARKERS[i], color=_colours(methods)[name], ms=4)
     right.set_xticks(range(len(methods)), methods, rotation=60)
     right.set_title("accuracy on held-out pictures, each run")
     _legend(left)
@@ -229,23 +223,20 @@ def _axes(rows: int, columns: int) -> tuple[Any, Any]:
 def _curves(ax: Any, results: Results, problem: str, of: Curve) -> None:
     """The mean of every method with error bars here and there, moved apart so that they do not hide each other."""
     methods = [name for name in results.methods(problem) if not is_variant(name)]
+    colours = _colours(methods)
     for i, name in enumerate(methods):
         rows = np.array([of(line) for line in results.lines(problem, name).values()])
         mean = rows.mean(axis=0)
         error = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) if len(rows) > 1 else np.zeros_like(mean)
         t = np.arange(1, len(mean) + 1)
-        colour = _colour(name, methods)
-        ax.plot(t, mean, color=colour, lw=1.6 if name == AUTO else 0.9)
+        ax.plot(t, mean, color=colours[name], lw=1.6 if name == AUTO else 0.9)
         some = np.unique(np.linspace(i, len(t) - 1, _BARS).astype(int).clip(0, len(t) - 1))
         ax.errorbar(
             t[some], mean[some], error[some],
-            fmt=_MARKERS[i % len(_MARKERS)], color=colour, ms=3, lw=0.7, capsize=1.5, label=name,
+            fmt=_MARKERS[i % len(_MARKERS)], color=colours[name], ms=3, lw=0.7, capsize=1.5, label=name,
         )  # fmt: skip
     ax.set_xlabel("evaluations")
 
 
-def _colour(name: str, methods: list[str]) -> str:
-    if name in _COLOURS:
-        return _COLOURS[name]
-    adds = [method for method in methods if method not in _COLOURS]
-    return _ADDS[adds.index(name) % len(_ADDS)]
+def _colours(methods: list[str]) -> dict[str, str]:
+    return _COLOURS | dict(zip([name for name in methods if name not in _COLOURS], cycle(_ADDS), strict=False))

@@ -141,8 +141,6 @@ def _grid_posterior(prior: Array, chosen: Any, y: Array) -> tuple[Array, Array]:
     """Means (M, grid) and covariances (M, grid, M, grid) of all components together."""
     M, m, _ = prior.shape
     cov = linalg.block_diag(*prior).reshape(M, m, M, m)
-    if not len(y):
-        return np.zeros((M, m)), cov
     k = np.concatenate([prior[j][:, chosen[:, j]] for j in range(M)])  # (M grid, n)
     K = sum(prior[j][np.ix_(chosen[:, j], chosen[:, j])] for j in range(M)) + ETA2 * np.eye(len(y))
     solved = linalg.solve(K, k.T, assume_a="pos")  # (n, M grid)
@@ -190,13 +188,10 @@ def variances(M: int, T: int, rng: np.random.Generator) -> Line:
 def _posterior_variances(ZT: Array, XT: Array, terms: Terms) -> tuple[Array, Array]:
     """sigma^2 (m,) and sigma_j^2 (M, m) at Z after observing X."""
     ZT, XT = np.ascontiguousarray(ZT), np.ascontiguousarray(XT)
-    parts = np.repeat(terms.s2[:, None], ZT.shape[1], axis=1)
-    if not XT.shape[1]:
-        return parts.sum(axis=0), parts
     L = linalg.cholesky(cross(XT, XT, terms) + ETA2 * np.eye(XT.shape[1]), lower=True)
     whitened = [linalg.solve_triangular(L, k.T, lower=True) for k in cross_groups(ZT, XT, terms)]  # (n, m) each
     joint = 1.0 - np.square(np.sum(whitened, axis=0)).sum(axis=0)
-    parts = parts - np.array([np.square(w).sum(axis=0) for w in whitened])
+    parts = terms.s2[:, None] - np.array([np.square(w).sum(axis=0) for w in whitened])
     return np.maximum(joint, 1e-12), np.maximum(parts, 1e-12)
 
 

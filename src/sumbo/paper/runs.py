@@ -96,13 +96,17 @@ def complete(
         mend(path)
         with path.open("a", encoding="utf-8") as file, _started(run, tasks, jobs) as futures:
             for future in as_completed(futures):
-                end = _outcome(futures[future], future)
-                if end.line is None:
+                task, error = futures[future], future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    raise error
+                if error is not None:  # one run that fails does not end the others
                     failed += 1
-                else:
-                    file.write(json.dumps(end.line) + "\n")
-                    file.flush()
-                ended(end)
+                    ended(Ended(task, None, f"{type(error).__name__}: {error}"))
+                    continue
+                line = line_of(task, future.result())
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                ended(Ended(task, line))
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}; choose another --out") from None
     except BrokenProcessPool:
@@ -113,15 +117,6 @@ def complete(
     finally:
         signal.signal(signal.SIGTERM, before)
     return failed
-
-
-def _outcome(task: Task, future: Future[Line]) -> Ended:
-    try:
-        return Ended(task, line_of(task, future.result()))
-    except BrokenProcessPool:
-        raise
-    except Exception as error:  # one run that fails does not end the others
-        return Ended(task, None, f"{type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -256,9 +251,7 @@ def advantage(mine: Mapping[int, float], other: Mapping[int, float]) -> int | No
     if len(gaps) < 2:
         return None
     mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps))
-    if abs(mean) <= error:
-        return 0
-    return 1 if mean > 0 else -1
+    return 0 if abs(mean) <= error else 1 if mean > 0 else -1
 
 
 HELD, NOT, OPEN, MISSING = "held", "did not hold", "cannot be told", "not measured"
