@@ -97,12 +97,10 @@ def complete(
         with path.open("a", encoding="utf-8") as file, _started(run, tasks, jobs) as futures:
             for future in as_completed(futures):
                 task, error = futures[future], future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    raise error
-                if error is not None:  # one run that fails does not end the others
+                if error is not None and not isinstance(error, BrokenProcessPool):
                     failed += 1
                     ended(Ended(task, None, f"{type(error).__name__}: {error}"))
-                    continue
+                    continue  # one run that fails does not end the others
                 line = line_of(task, future.result())
                 file.write(json.dumps(line) + "\n")
                 file.flush()
