@@ -149,10 +149,10 @@ def test_what_cannot_be_done_is_said(arguments, message, tmp_path, monkeypatch, 
 
 def test_one_experiment_can_have_numbers_of_its_own():
     options = make_parser().parse_args(["reproduce", "--runs", "astro=3", "--runs", "7", "--budget", "faces=30"])
-    assert reproducing._by_experiment(options.runs) == {"synthetic": 7, "astro": 3, "faces": 7}
-    size = experiments.sized(experiments.QUICK, budgets=reproducing._by_experiment(options.budget))
+    size = reproducing._size(options)
+    assert size.runs == {"synthetic": 7, "astro": 3, "faces": 7}
     assert size.budgets == experiments.QUICK.budgets | {"faces": 30}
-    assert size.runs == experiments.QUICK.runs
+    assert reproducing._size(make_parser().parse_args(["reproduce"])) == experiments.QUICK
     assert reproducing._command(options) == "sumbo reproduce all --quick --runs astro=3 --runs 7 --budget faces=30"
 
 

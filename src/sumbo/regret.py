@@ -7,6 +7,7 @@
 
 Values better than the stated optimum give negative regret. That is left as it is: clipping it would hide
 a wrong optimum. A value that is not finite (NaN, infinite, or None in a list) is a failed evaluation.
+All functions here take what `simple_regret` takes, refuse what it refuses, and return an array of shape (T,).
 
     >>> simple_regret([3.0, None, 1.5], 1.0, direction="minimize").tolist()
     [2.0, 2.0, 0.5]
@@ -53,14 +54,6 @@ def cumulative_regret(values: npt.ArrayLike, optimum: float, *, direction: Direc
     A failed evaluation counts as the worst finite value of the whole history. Leaving it out would reward
     methods that fail often, and the worst value *so far* does not exist when the first evaluation fails.
 
-    Args:
-        values: The history, in order of evaluation, shape (T,).
-        optimum: The best possible value.
-        direction: Whether smaller or larger values are better.
-
-    Returns:
-        R_t for t = 1 .. T.
-
     Raises:
         SettingError: As for `simple_regret`, and if every evaluation failed.
     """
@@ -77,37 +70,13 @@ def cumulative_regret(values: npt.ArrayLike, optimum: float, *, direction: Direc
 
 
 def average_regret(values: npt.ArrayLike, optimum: float, *, direction: Direction) -> FloatArray:
-    """Average regret R_t / t after each evaluation; a no-regret method drives it to zero.
-
-    Args:
-        values: The history, in order of evaluation, shape (T,).
-        optimum: The best possible value.
-        direction: Whether smaller or larger values are better.
-
-    Returns:
-        R_t / t for t = 1 .. T.
-
-    Raises:
-        SettingError: As for `cumulative_regret`.
-    """
+    """Average regret R_t / t after each evaluation, by `cumulative_regret`; a no-regret method drives it to zero."""
     total = cumulative_regret(values, optimum, direction=direction)
     return total / np.arange(1, total.size + 1)
 
 
 def instantaneous_regret(values: npt.ArrayLike, optimum: float, *, direction: Direction) -> FloatArray:
-    """Instantaneous regret r_t of each evaluation, NaN where it failed.
-
-    Args:
-        values: The history, in order of evaluation, shape (T,).
-        optimum: The best possible value.
-        direction: Whether smaller or larger values are better.
-
-    Returns:
-        r_t for t = 1 .. T, a new array.
-
-    Raises:
-        SettingError: As for `simple_regret`.
-    """
+    """Instantaneous regret r_t of each evaluation, NaN where it failed; a new array."""
     check_direction(direction)
     if not math.isfinite(optimum):
         raise SettingError(f"optimum must be a finite number, got {optimum!r}; give the known best value")
@@ -124,10 +93,6 @@ def instantaneous_regret(values: npt.ArrayLike, optimum: float, *, direction: Di
 
 
 def check_direction(direction: str) -> None:
-    """Refuse any direction but "minimize" and "maximize".
-
-    Raises:
-        SettingError: If it is neither.
-    """
+    """Refuse any direction but "minimize" and "maximize" with a SettingError."""
     if direction not in ("minimize", "maximize"):
         raise SettingError(f'direction must be "minimize" or "maximize", got {direction!r}')

@@ -7,7 +7,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sumbo.errors import MissingPackageError, ObjectiveError, SettingError
 from sumbo.paper import experiments, page, runs
@@ -21,14 +25,12 @@ def reproduce(options: argparse.Namespace) -> int:
     """Run what is missing, then write figures, claims and the page; returns the exit code."""
     names = experiments.EXPERIMENTS if options.experiment == "all" else (options.experiment,)
     _check_packages(names)
-    sources = _sources(options)
-    size = experiments.sized(
-        experiments.FULL if options.full else experiments.QUICK,
-        runs=_by_experiment(options.runs),
-        budgets=_by_experiment(options.budget),
-        configurations=options.configuration,
-    )
-    out = _folder(Path(options.out))
+    sources, size = _sources(options), _size(options)
+    out = Path(options.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"--out {out}: expected a folder, it cannot be made: {error.strerror or error}") from None
     path = out / "paper-runs.jsonl"
     tasks = experiments.plan(names, size, options.seed, sources)
     done = runs.read_lines(path)
@@ -77,12 +79,20 @@ def _command(options: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _by_experiment(given: Sequence[tuple[str, int]] | None) -> dict[str, int]:
-    """Numbers as they were given, those for all experiments first: what is said of one counts whatever the order."""
-    found: dict[str, int] = {}
-    for name, number in sorted(given or (), key=lambda item: item[0] != ""):
-        found |= {name: number} if name else dict.fromkeys(experiments.QUICK.runs, number)
-    return found
+def _size(options: argparse.Namespace) -> experiments.Size:
+    """How much of everything, with what was given in place of the usual."""
+    size = experiments.FULL if options.full else experiments.QUICK
+    runs, budgets = dict(size.runs), dict(size.budgets)
+    for numbers, given in ((runs, options.runs), (budgets, options.budget)):
+        # Those for all experiments first: what is said of one counts whatever the order.
+        for name, number in sorted(given or (), key=lambda item: item[0] != ""):
+            numbers |= {name: number} if name else dict.fromkeys(numbers, number)
+    configurations = tuple(options.configuration or size.configurations)
+    known, words = ([",".join(map(str, c)) for c in some] for some in (experiments.CONFIGURATIONS, configurations))
+    for word in words:
+        if word not in known:
+            raise SettingError(f"the paper has no configuration {word}; it has {' '.join(known)}")
+    return replace(size, runs=runs, budgets=budgets, configurations=configurations)
 
 
 def _sources(options: argparse.Namespace) -> Sources:
@@ -97,14 +107,6 @@ def _sources(options: argparse.Namespace) -> Sources:
     return sources
 
 
-def _folder(out: Path) -> Path:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"--out {out}: expected a folder, it cannot be made: {error.strerror or error}") from None
-    return out
-
-
 def _check_packages(names: Sequence[str]) -> None:
     """All that is missing, before anything is run."""
     page.matplotlib()
@@ -115,41 +117,29 @@ def _check_packages(names: Sequence[str]) -> None:
         )
 
 
-class _Bar:
+class _Bar(Progress):
     """A bar on a terminal; in a log, a line for each run. Both on standard error."""
 
     def __init__(self, total: int, done: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        self._shown = sys.stderr.isatty()
-        self._bar = Progress(*columns, console=Console(stderr=True), disable=not self._shown)
-        self._row = self._bar.add_task("", total=total, completed=done)
-        self._total, self._done = total, done
+        super().__init__(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
+        self._row = self.add_task("", total=total, completed=done)
         self.last = ""
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self._shown:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
+        if self.disable:
             sys.stderr.write(f"sumbo: {text}\n")
             sys.stderr.flush()
+        else:
+            self.console.print(text, markup=False, highlight=False)
 
     def ended(self, end: runs.Ended) -> None:
         """One run more."""
-        self._done += 1
+        self.update(self._row, advance=1, description=end.task.title)
         if end.line is None:
             self.last = end.reason
             self.say(f"{end.task.title} failed: {end.reason}")
-        elif not self._shown:
-            self.say(f"{self._done}/{self._total} {end.task.title}")
-        self._bar.update(self._row, completed=self._done, description=end.task.title)
+        elif self.disable:
+            (row,) = self.tasks
+            self.say(f"{row.completed:.0f}/{row.total:.0f} {end.task.title}")

@@ -9,25 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from sumbo.paper import rates
-from sumbo.paper.experiments import (
-    AUTO,
-    CONFIGURATIONS,
-    FIXED,
-    GROUP_SIZES,
-    LARGE_BETA,
-    NEW_GROUPS,
-    SMALL_BETA,
-    STAR,
-    Configuration,
-    add_name,
-    is_variant,
-    name_of,
-    variant,
-)
-from sumbo.paper.runs import HELD, MISSING, NOT, OPEN, Finding, Results, advantage, mean_and_error
+from sumbo.paper import experiments, rates, runs
+from sumbo.paper.experiments import AUTO, CONFIGURATIONS, STAR, Configuration, add_name, name_of, variant
+from sumbo.paper.runs import HELD, MISSING, NOT, OPEN, Finding, Results
 
 Check = Callable[[Results], Finding]
+Methods = str | Callable[[int], list[str]]  # one by its name, or those of a problem of D dimensions
 
 
 class Claim(NamedTuple):
@@ -39,6 +26,10 @@ class Claim(NamedTuple):
 
 
 # --- ways to judge ---
+
+_EXPLORES = (
+    "Sums of sigma_j exceed sigma (see below), so Add-* explores longer; with so few evaluations that still costs."
+)
 
 
 def _verdict(signs: Iterable[int | None], *, most: bool = False) -> str:
@@ -60,10 +51,10 @@ def better(
     """Each of `mine` has less regret than each of `others`; with `most`, three quarters of these comparisons."""
 
     def check(results: Results) -> Finding:
-        regret = results.average if average else results.simple
-        known = {name: regret(problem, name) for name in (*mine, *others)}
-        signs = [advantage(known[a], known[b]) for a in mine for b in others if a != b]
-        told = [f"{name} {mean_and_error(values.values())}" for name, values in known.items() if values]
+        curve = runs.average_curve if average else runs.simple_curve
+        known = {name: results.last(problem, name, curve) for name in (*mine, *others)}
+        signs = [runs.advantage(known[a], known[b]) for a in mine for b in others if a != b]
+        told = [f"{name} {runs.mean_and_error(values.values())}" for name, values in known.items() if values]
         verdict = _verdict(signs, most=most)
         # One run of each was made, which decides nothing.
         return Finding("; ".join(told), OPEN if verdict == MISSING and all(known.values()) else verdict)
@@ -76,13 +67,13 @@ def best(problem: str, mine: str) -> Check:
 
     def check(results: Results) -> Finding:
         names = results.methods(problem)
-        others = [name for name in names if name not in (mine, AUTO) and not is_variant(name)]
+        others = [name for name in names if name not in (mine, AUTO) and not experiments.is_variant(name)]
         if not others or mine not in names:
             return Finding()
-        known = {name: results.simple(problem, name) for name in (mine, *others)}
-        verdict = _verdict(advantage(known[mine], known[name]) for name in others)
+        known = {name: results.last(problem, name) for name in (mine, *others)}
+        verdict = _verdict(runs.advantage(known[mine], known[name]) for name in others)
         first = min(others, key=lambda name: statistics.fmean(known[name].values()))
-        own, rival = (mean_and_error(known[name].values()) for name in (mine, first))
+        own, rival = (runs.mean_and_error(known[name].values()) for name in (mine, first))
         told = f"{mine} {own}; best of the others: {first} {rival}"
         return Finding(told, OPEN if verdict == MISSING else verdict)
 
@@ -94,20 +85,27 @@ def joined(checks: Mapping[str, Check], *, some: bool = False) -> Check:
 
     def check(results: Results) -> Finding:
         found = {name: one(results) for name, one in checks.items()}
-        verdicts = {finding.verdict for finding in found.values()} - {MISSING}
+        verdicts = {one.verdict for one in found.values()} - {MISSING}
         told = [f"{name}: {one.measured} ({one.verdict})" for name, one in found.items() if one.measured]
-        if not verdicts:
-            return Finding()
-        if HELD in verdicts and (some or NOT not in verdicts):
-            return Finding("<br>".join(told), HELD)
-        return Finding("<br>".join(told), NOT if NOT in verdicts else OPEN)
+        held = HELD in verdicts and (some or NOT not in verdicts)
+        verdict = HELD if held else NOT if NOT in verdicts else OPEN
+        return Finding("<br>".join(told), verdict) if verdicts else Finding()
 
     return check
 
 
-def on(configurations: Sequence[Configuration], make: Callable[[str, int], Check], *, some: bool = False) -> Check:
-    """Several synthetic problems at once, each with the check that is made from its name and D."""
-    return joined({str(c): make(name_of(c), c[0]) for c in configurations}, some=some)
+def on(where: Sequence[Configuration], mine: Methods, others: Methods, *, most: bool = False) -> Check:
+    """As `better`, on several synthetic problems at once."""
+    checks = {}
+    for c in where:
+        ours, theirs = ([methods] if isinstance(methods, str) else methods(c[0]) for methods in (mine, others))
+        checks[str(c)] = better(name_of(c), ours, theirs, most=most)
+    return joined(checks)
+
+
+def star_best(configurations: Sequence[Configuration]) -> Check:
+    """Add-* is the best on several synthetic problems at once."""
+    return because(joined({str(c): best(name_of(c), STAR) for c in configurations}), _EXPLORES)
 
 
 def because(check: Check, why: str) -> Check:
@@ -117,7 +115,7 @@ def because(check: Check, why: str) -> Check:
 
 def adds(D: int) -> list[str]:
     """The methods Add-d/M on D dimensions."""
-    return [add_name(D, d) for d in GROUP_SIZES[D]]
+    return [add_name(D, d) for d in experiments.GROUP_SIZES[D]]
 
 
 def small(D: int) -> list[str]:
@@ -132,20 +130,20 @@ def large(D: int) -> list[str]:
 
 def _as_the_paper(*changes: str) -> Check:
     """Add-d/M does better as the paper has it than with each of these changes."""
-    return on(CONFIGURATIONS, lambda name, D: better(name, [variant(D)], [variant(D, c) for c in changes]))
+    return on(CONFIGURATIONS, lambda D: [variant(D)], lambda D: [variant(D, change) for change in changes])
 
 
 def _reasonable(results: Results) -> Finding:
     """Is the best d between 3 and 12, or not better than the best of these?"""
     told, signs = [], []
     for c in CONFIGURATIONS:
-        regrets = {d: results.simple(name_of(c), add_name(c[0], d)) for d in GROUP_SIZES[c[0]]}
+        regrets = {d: results.last(name_of(c), add_name(c[0], d)) for d in experiments.GROUP_SIZES[c[0]]}
         known = {d: values for d, values in regrets.items() if values}
         order = sorted(known, key=lambda d: statistics.fmean(known[d].values()))
         inside = [d for d in order if 3 <= d <= 12]
         if len(known) > 1 and inside:
             told.append(f"{c}: best d = {order[0]}")
-            signs.append(1 if inside[0] == order[0] else advantage(known[inside[0]], known[order[0]]))
+            signs.append(1 if inside[0] == order[0] else runs.advantage(known[inside[0]], known[order[0]]))
     return Finding("; ".join(told), _verdict(signs))
 
 
@@ -153,24 +151,21 @@ def _beats_opencv(results: Results) -> Finding:
     """In how many runs is the accuracy found higher than OpenCV's?"""
     told, any_better = [], False
     for name in results.methods("faces"):
-        runs = results.lines("faces", name).values()
-        wins = [sum(max(v for v in run["values"] if v is not None) > run["opencv"][0] for run in runs)]
-        wins.append(sum((run["held_out"] or 0.0) > run["opencv"][1] for run in runs))
-        any_better |= wins[0] > len(runs) / 2 and name != AUTO
-        told.append(f"{name} {wins[0]} and {wins[1]} of {len(runs)}")
-    if not told:
-        return Finding()
-    return Finding(f"runs above OpenCV in training and held out: {'; '.join(told)}", HELD if any_better else NOT)
+        lines = results.lines("faces", name).values()
+        training = sum(max(v for v in line["values"] if v is not None) > line["opencv"][0] for line in lines)
+        held_out = sum((line["held_out"] or 0.0) > line["opencv"][1] for line in lines)
+        any_better |= training > len(lines) / 2 and name != AUTO
+        told.append(f"{name} {training} and {held_out} of {len(lines)}")
+    return runs.finding(told, HELD if any_better else NOT, of="runs above OpenCV in training and held out: ")
 
 
 def _seconds(results: Results, experiment: str, least: float) -> Finding:
     """Does an evaluation take at least so many seconds?"""
-    lines = [line for method in results.methods(experiment) for line in results.lines(experiment, method).values()]
-    runs = [line["seconds_per_evaluation"] for line in lines]
-    if not runs:
+    seconds = [line["seconds_per_evaluation"] for line in results.all(experiment)]
+    if not seconds:
         return Finding()
-    median = statistics.median(runs)
-    return Finding(f"{median:.2g} s (median of {len(runs)} runs)", HELD if median >= least else NOT)
+    median = statistics.median(seconds)
+    return Finding(f"{median:.2g} s (median of {len(seconds)} runs)", HELD if median >= least else NOT)
 
 
 # --- the paper's ---
@@ -181,54 +176,43 @@ SMALL_D = ((10, 3, 3), (24, 6, 4), (24, 11, 2))
 LARGE_D = tuple(c for c in CONFIGURATIONS if c[0] >= 40)
 _TEN = "additive-10-3-3"
 _ASTRO, _FACES = adds(20), adds(22)
-_EXPLORES = (
-    "Sums of sigma_j exceed sigma (see below), so Add-* explores longer; with so few evaluations that still costs."
-)
 _UNTESTED = "it rests on the equation above, so no proof is left; the constants are far from any experiment"
 
 # Where the paper says it, what it says, and how that is judged; in the order of the page.
 _TABLE: dict[str, Check] = {
     "5.1 | f_d' has three modes, so f has 3^M'.": rates.three_modes,
     "5.1 | (10,3,3): Add-* does best.": because(best(_TEN, STAR), _EXPLORES),
-    "5.1 | (10,3,3): Add-3/4 and Add-5/2 do well and beat GP-UCB.": (better(_TEN, ["Add-3/4", "Add-5/2"], ["GP-UCB"])),
+    "5.1 | (10,3,3): Add-3/4 and Add-5/2 do well and beat GP-UCB.": better(_TEN, ["Add-3/4", "Add-5/2"], ["GP-UCB"]),
     "5.1 | (10,3,3): Add-1/10 does poorly, its model being too simple.": because(
         better(_TEN, [STAR, "Add-3/4", "Add-5/2"], ["Add-1/10"]),
         "With few evaluations a model without interactions is enough to find the neighbourhood of a mode.",
     ),
     "5.1 | Large d' ((24,11,2), (40,18,2), (40,35,1), (96,29,3), (120,55,2)): Add-* beats GP-UCB.": (
-        on(LARGE_GROUPS, lambda name, D: better(name, [STAR], ["GP-UCB"]))
+        on(LARGE_GROUPS, STAR, "GP-UCB")
     ),
-    "5.1 | There, Add-* cannot compete with Add-d/M of small d.": (
-        on(LARGE_GROUPS, lambda name, D: better(name, small(D), [STAR]))
-    ),
+    "5.1 | There, Add-* cannot compete with Add-d/M of small d.": on(LARGE_GROUPS, small, STAR),
     "5.1 | So an additive kernel helps even if the groups are not known or there are none: there, small d beats "
-    "GP-UCB.": on(LARGE_GROUPS, lambda name, D: better(name, small(D), ["GP-UCB"])),
-    "5.1 | Small d' ((24,6,4), (40,5,8), (96,5,19)): Add-* does best.": (
-        because(on(SMALL_GROUPS, lambda name, D: best(name, STAR)), _EXPLORES)
-    ),
-    "5.1 | There, almost all Add-d/M beat GP-UCB.": (
-        on(SMALL_GROUPS, lambda name, D: better(name, adds(D), ["GP-UCB"], most=True))
-    ),
-    "5.1 | For large D, GP-UCB and Add-d/M of large d do worse than DIRECT.": (
-        on(LARGE_D, lambda name, D: better(name, ["DIRECT"], large(D)))
-    ),
-    "5.1 | For small D they do not.": on(SMALL_D, lambda name, D: better(name, large(D), ["DIRECT"])),
+    "GP-UCB.": on(LARGE_GROUPS, small, "GP-UCB"),
+    "5.1 | Small d' ((24,6,4), (40,5,8), (96,5,19)): Add-* does best.": star_best(SMALL_GROUPS),
+    "5.1 | There, almost all Add-d/M beat GP-UCB.": on(SMALL_GROUPS, adds, "GP-UCB", most=True),
+    "5.1 | For large D, GP-UCB and Add-d/M of large d do worse than DIRECT.": on(LARGE_D, "DIRECT", large),
+    "5.1 | For small D they do not.": on(SMALL_D, large, "DIRECT"),
     "5.1 | For some large D, cumulative regret is lower for GP-UCB and large d than for small d, which still "
-    "explores.": on(LARGE_D, lambda name, D: better(name, large(D), small(D), average=True), some=True),
-    "4.4 | Choosing groups by evidence among random ones does slightly better than keeping random ones.": (
-        _as_the_paper(FIXED)
+    "explores.": joined(
+        {str(c): better(name_of(c), large(c[0]), small(c[0]), average=True) for c in LARGE_D}, some=True
     ),
-    "4.4 | ... and than new random ones at each step.": _as_the_paper(NEW_GROUPS),
+    "4.4 | Choosing groups by evidence among random ones does slightly better than keeping random ones.": (
+        _as_the_paper(experiments.FIXED)
+    ),
+    "4.4 | ... and than new random ones at each step.": _as_the_paper(experiments.NEW_GROUPS),
     "4.4 | The procedure is robust for reasonable d: those tried beat GP-UCB whatever d, 1 left out.": (
-        on(CONFIGURATIONS, lambda name, D: better(name, adds(D)[1:], ["GP-UCB"]))
+        on(CONFIGURATIONS, lambda D: adds(D)[1:], "GP-UCB")
     ),
     "6 | d between 3 and 12 is reasonable: no other d does better.": _reasonable,
-    "4.4 | The theorem's beta_t is too cautious in practice.": _as_the_paper(LARGE_BETA),
+    "4.4 | The theorem's beta_t is too cautious in practice.": _as_the_paper(experiments.LARGE_BETA),
     "4.4 | beta_t = 0.2 d log 2t is a good compromise (here: better than the theorem's, which is larger, and than "
-    "0.1).": _as_the_paper(LARGE_BETA, SMALL_BETA),
-    "6 | Known groups, if they are small, give the best results.": (
-        because(on(((10, 3, 3), *SMALL_GROUPS), lambda name, D: best(name, STAR)), _EXPLORES)
-    ),
+    "0.1).": _as_the_paper(experiments.LARGE_BETA, experiments.SMALL_BETA),
+    "6 | Known groups, if they are small, give the best results.": star_best(((10, 3, 3), *SMALL_GROUPS)),
     "5.2 | Astro: RAND beats DIRECT.": better("astro", ["RAND"], ["DIRECT"]),
     "5.2 | Astro: all methods with a model beat RAND.": (
         better("astro", [*_ASTRO, "GP-UCB", "GP-EI", "REMBO"], ["RAND"])

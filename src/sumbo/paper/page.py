@@ -2,29 +2,19 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sumbo.errors import MissingPackageError
+from sumbo.paper import runs
 from sumbo.paper.claims import CLAIMS, Claim
 from sumbo.paper.experiments import AUTO, STAR, is_variant
-from sumbo.paper.rates import KERNELS, PROOF, bound, first, gains
-from sumbo.paper.runs import (
-    HELD,
-    MISSING,
-    NOT,
-    OPEN,
-    Finding,
-    Line,
-    Results,
-    average_curve,
-    mean_and_error,
-    simple_curve,
-)
-from sumbo.regret import FloatArray
+from sumbo.paper.rates import KERNELS, PROOF, bound, gains
+from sumbo.paper.runs import HELD, MISSING, NOT, OPEN, Curve, Finding, Results
 
 Judged = tuple[Claim, Finding]
 
@@ -67,11 +57,15 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
         parts.append(f"**{missing} runs are missing**: the tables show those there are.")
     verdicts = [finding.verdict for _, finding in judged]
     counts = [f"{verdicts.count(verdict)} {words}" for verdict, words in _WORDS.items()]
+    rows = ["| where | claim | measured | verdict |", "|---|---|---|---|"]
+    for claim, finding in judged:
+        why = f"<br>{finding.why}" if finding.verdict == NOT and finding.why else ""
+        rows.append(f"| {claim.where} | {claim.text} | {finding.measured or '-'} | **{finding.verdict}**{why} |")
     parts += [
         "## Every claim, and whether it held",
         f"Of {len(judged)} claims, {', '.join(counts)}. Numbers are simple regrets at the end of the runs unless said "
         "otherwise. A comparison is decided if the mean difference over common seeds exceeds its standard error.",
-        _claims(judged),
+        "\n".join(rows),
     ]
     for name, title in _TITLES.items():
         if results.problems(name):
@@ -81,29 +75,22 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
     return "\n\n".join(parts) + "\n"
 
 
-def _claims(judged: Sequence[Judged]) -> str:
-    rows = ["| where | claim | measured | verdict |", "|---|---|---|---|"]
-    for claim, finding in judged:
-        why = f"<br>{finding.why}" if finding.verdict == NOT and finding.why else ""
-        rows.append(f"| {claim.where} | {claim.text} | {finding.measured or '-'} | **{finding.verdict}**{why} |")
-    return "\n".join(rows)
-
-
 def _table(results: Results, problem: str) -> str:
     """What each method reached on a problem."""
     methods = results.methods(problem)
-    T = len(first(results, problem, methods[0])["values"])
+    T = len(results.all(problem)[0]["values"])
     extra = ["held-out accuracy", "above OpenCV"] if problem == "faces" else []
     head = ["method", "runs", f"S_T, T = {T}", "R_T / T", "seconds per suggestion", *extra]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for method in methods:
-        runs = list(results.lines(problem, method).values())
-        cells = [method, str(len(runs))]
-        cells += [mean_and_error(regret(problem, method).values()) for regret in (results.simple, results.average)]
-        cells.append(f"{statistics.median(run['seconds_per_suggestion'] for run in runs):.2g}")
+        lines = results.lines(problem, method).values()
+        cells = [method, str(len(lines))]
+        for curve in (runs.simple_curve, runs.average_curve):
+            cells.append(runs.mean_and_error(results.last(problem, method, curve).values()))
+        cells.append(f"{statistics.median(line['seconds_per_suggestion'] for line in lines):.2g}")
         if problem == "faces":
-            cells.append(mean_and_error(run["held_out"] for run in runs))
-            cells.append(f"{sum(run['held_out'] > run['opencv'][1] for run in runs)} of {len(runs)}")
+            cells.append(runs.mean_and_error(line["held_out"] for line in lines))
+            cells.append(f"{sum(line['held_out'] > line['opencv'][1] for line in lines)} of {len(lines)}")
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*([f"### {problem}", ""] if problem.startswith("additive") else []), *rows])
 
@@ -126,17 +113,14 @@ _FIRST = 10  # observations from which on a rate is drawn: it is about large T
 def draw(results: Results, folder: Path) -> list[Path]:
     """Write a figure for every experiment that has runs, as SVG and PNG; the SVG files."""
     mpl = matplotlib()
-    written = []
+    makers = {"synthetic": _synthetic, "astro": _astro, "faces": _faces, "rates": _rates}
+    paths = {name: folder / f"paper-{name}.svg" for name in makers if results.problems(name)}
     with mpl.rc_context(_STYLE):
-        for name, make in (("synthetic", _synthetic), ("astro", _astro), ("faces", _faces), ("rates", _rates)):
-            if not results.problems(name):
-                continue
-            figure = make(results)
-            for ending in ("svg", "png"):
-                path = folder / f"paper-{name}.{ending}"
-                figure.savefig(path, dpi=150, metadata={"Date": None} if ending == "svg" else None)
-            written.append(folder / f"paper-{name}.svg")
-    return written
+        for name, path in paths.items():
+            figure = makers[name](results)
+            figure.savefig(path, metadata={"Date": None})
+            figure.savefig(path.with_suffix(".png"), dpi=150)
+    return list(paths.values())
 
 
 def matplotlib() -> Any:
@@ -166,7 +150,7 @@ def _synthetic(results: Results) -> Any:
 
 def _regrets(axes: Any, results: Results, problem: str, title: str, comma: str = "") -> None:
     """Simple and average regret, each on axes of its own."""
-    for ax, label, of in zip(axes, ("$S_T$", "$R_T/T$"), (simple_curve, average_curve), strict=True):
+    for ax, label, of in zip(axes, ("$S_T$", "$R_T/T$"), (runs.simple_curve, runs.average_curve), strict=True):
         _curves(ax, results, problem, of)
         ax.set_title(f"{label}{comma} {title}")
         ax.set_yscale("log")
@@ -189,17 +173,15 @@ def _faces(results: Results) -> Any:
     """Training accuracy along the runs, and held-out accuracy of what they found."""
     axes, figure = _axes(1, 2)
     left, right = axes[0]
-    _curves(left, results, "faces", lambda line: 1.0 - simple_curve(line))
+    _curves(left, results, "faces", lambda line: 1.0 - runs.simple_curve(line))
     left.set_title("best accuracy in training")
     methods = results.methods("faces")
-    own = np.array([line["opencv"] for name in methods for line in results.lines("faces", name).values()])
+    own = np.array([line["opencv"] for line in results.all("faces")])
     for ax, value in ((left, own[:, 0].mean()), (right, own[:, 1].mean())):
         ax.axhline(value, color="#0969da", ls="--", lw=1.0, label="OpenCV's thresholds")
     for i, name in enumerate(methods):
-        runs = results.lines("faces", name).values()
-        right.plot(
-            [i] * len(runs), [line["held_out"] for line in runs], _MARKERS[i], color=_colour(name, methods), ms=4
-        )
+        found = [line["held_out"] for line in results.lines("faces", name).values()]
+        right.plot([i] * len(found), found, _MARKERS[i], color=_colours(methods)[name], ms=4)
     right.set_xticks(range(len(methods)), methods, rotation=60)
     right.set_title("accuracy on held-out pictures, each run")
     _legend(left)
@@ -223,8 +205,8 @@ def _rates(results: Results) -> Any:
             by_time.plot(t, rate / rate[-1] * known[D][-1], color=colour, ls="--", lw=0.8)
             last = [gain[-1] for gain in known.values()]
             by_dimension.plot(list(known), last, marker, ls="-", color=colour, label=name)
-    for method in results.methods(PROOF):
-        proof.plot(first(results, PROOF, method)["squares"], label=rf"$\sum_j\sigma_j^2/\sigma^2$, {method}")
+    for method, line in results.first(PROOF).items():
+        proof.plot(line["squares"], label=rf"$\sum_j\sigma_j^2/\sigma^2$, {method}")
     by_time.set(title=r"$\gamma_T$ (dashed: the theorem's rate)", xlabel="T", xscale="log", yscale="log")
     by_dimension.set(title=r"$\gamma_T$ at the last T", xlabel="D", yscale="log")
     proof.set(title="at random points", xlabel="observations", yscale="log")
@@ -238,26 +220,23 @@ def _axes(rows: int, columns: int) -> tuple[Any, Any]:
     return figure.subplots(rows, columns, squeeze=False), figure
 
 
-def _curves(ax: Any, results: Results, problem: str, of: Callable[[Line], FloatArray]) -> None:
+def _curves(ax: Any, results: Results, problem: str, of: Curve) -> None:
     """The mean of every method with error bars here and there, moved apart so that they do not hide each other."""
     methods = [name for name in results.methods(problem) if not is_variant(name)]
+    colours = _colours(methods)
     for i, name in enumerate(methods):
         rows = np.array([of(line) for line in results.lines(problem, name).values()])
         mean = rows.mean(axis=0)
         error = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) if len(rows) > 1 else np.zeros_like(mean)
         t = np.arange(1, len(mean) + 1)
-        colour = _colour(name, methods)
-        ax.plot(t, mean, color=colour, lw=1.6 if name == AUTO else 0.9)
+        ax.plot(t, mean, color=colours[name], lw=1.6 if name == AUTO else 0.9)
         some = np.unique(np.linspace(i, len(t) - 1, _BARS).astype(int).clip(0, len(t) - 1))
         ax.errorbar(
             t[some], mean[some], error[some],
-            fmt=_MARKERS[i % len(_MARKERS)], color=colour, ms=3, lw=0.7, capsize=1.5, label=name,
+            fmt=_MARKERS[i % len(_MARKERS)], color=colours[name], ms=3, lw=0.7, capsize=1.5, label=name,
         )  # fmt: skip
     ax.set_xlabel("evaluations")
 
 
-def _colour(name: str, methods: list[str]) -> str:
-    if name in _COLOURS:
-        return _COLOURS[name]
-    adds = [method for method in methods if method not in _COLOURS]
-    return _ADDS[adds.index(name) % len(_ADDS)]
+def _colours(methods: list[str]) -> dict[str, str]:
+    return _COLOURS | dict(zip([name for name in methods if name not in _COLOURS], cycle(_ADDS), strict=False))

@@ -18,7 +18,7 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, ndimage
 
 from sumbo._typing import Array
 from sumbo.acquisition import optimize
@@ -26,7 +26,7 @@ from sumbo.acquisition.functions import practical_beta, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.kernels import Terms, cross, cross_groups, family_index
-from sumbo.paper.runs import HELD, NOT, OPEN, Finding, Line, Results, Task
+from sumbo.paper.runs import HELD, NOT, OPEN, Finding, Line, Results, Task, finding
 from sumbo.problems import additive
 
 GROUP_SIZE = 2
@@ -80,11 +80,9 @@ def bound(structure: str, kernel: str, D: int, T: int) -> float:
 def terms_of(structure: str, family: str, D: int, group_size: int = GROUP_SIZE) -> Terms:
     """A kernel of variance 1: groups of equal size, or one of all dimensions."""
     size = group_size if structure == "additive" else D
-    groups = [tuple(range(i, min(i + size, D))) for i in range(0, D, size)]
-    weights = np.full(len(groups), 1.0 / len(groups))
-    return Terms.build(
-        groups, np.full(D, _LENGTHSCALE), weights, nominal=np.zeros(D, dtype=bool), family=family_index(family)
-    )
+    groups = [range(i, min(i + size, D)) for i in range(0, D, size)]
+    weights, nominal = np.full(len(groups), 1.0 / len(groups)), np.zeros(D, dtype=bool)
+    return Terms.build(groups, np.full(D, _LENGTHSCALE), weights, nominal=nominal, family=family_index(family))
 
 
 def greedy_gain(terms: Terms, D: int, T: int, rng: np.random.Generator) -> list[float]:
@@ -115,9 +113,8 @@ def interval(T: int, rng: np.random.Generator) -> Line:
     The points are those of Algorithm 1, and the function is drawn from the prior. Beside it, the share of the interval
     that is used, and how often the narrower one with sigma in place of the sum holds.
     """
-    axis = np.linspace(0.0, 1.0, _GRID)
     terms = terms_of("additive", "se", _GROUPS, group_size=1)
-    ZT = np.tile(axis, (_GROUPS, 1))  # every group has the same grid
+    ZT = np.tile(np.linspace(0.0, 1.0, _GRID), (_GROUPS, 1))  # every group has the same grid
     prior = cross_groups(ZT, ZT, terms)  # (M, grid, grid)
     roots = [linalg.cholesky(K + 1e-10 * np.eye(_GRID), lower=True) for K in prior]
     f = np.array([L @ rng.standard_normal(_GRID) for L in roots])  # (M, grid)
@@ -127,7 +124,7 @@ def interval(T: int, rng: np.random.Generator) -> Line:
     for t in range(1, T + 1):
         beta_t = 2.0 * math.log(_GRID * _GROUPS * math.pi**2 * t**2 / 6.0 / _DELTA)
         mean, cov = _grid_posterior(prior, np.array(chosen, dtype=int).reshape(-1, _GROUPS), np.array(y))
-        std = np.sqrt(np.maximum(np.einsum("jajb->jab", cov)[:, range(_GRID), range(_GRID)], 0.0))  # (M, grid)
+        std = np.sqrt(np.maximum(np.einsum("jaja->ja", cov), 0.0))  # (M, grid)
         error, total = np.abs(_sums(f) - _sums(mean)), _sums(std)
         sigma = np.sqrt(np.maximum(_variance_of_sum(cov), 1e-12))
         used = max(used, float((error / (math.sqrt(beta_t) * total)).max()))
@@ -143,13 +140,8 @@ def interval(T: int, rng: np.random.Generator) -> Line:
 def _grid_posterior(prior: Array, chosen: Any, y: Array) -> tuple[Array, Array]:
     """Means (M, grid) and covariances (M, grid, M, grid) of all components together."""
     M, m, _ = prior.shape
-    cov = np.zeros((M, m, M, m))
-    for j in range(M):
-        cov[j, :, j, :] = prior[j]
-    if not len(y):
-        return np.zeros((M, m)), cov
-    k = np.array([[prior[j][:, chosen[i, j]] for i in range(len(y))] for j in range(M)])  # (M, n, grid)
-    k = k.transpose(0, 2, 1).reshape(M * m, len(y))
+    cov = linalg.block_diag(*prior).reshape(M, m, M, m)
+    k = np.concatenate([prior[j][:, chosen[:, j]] for j in range(M)])  # (M grid, n)
     K = sum(prior[j][np.ix_(chosen[:, j], chosen[:, j])] for j in range(M)) + ETA2 * np.eye(len(y))
     solved = linalg.solve(K, k.T, assume_a="pos")  # (n, M grid)
     return (y @ solved).reshape(M, m), cov - (k @ solved).reshape(M, m, M, m)
@@ -162,15 +154,9 @@ def _sums(parts: Array) -> Array:
 
 def _variance_of_sum(cov: Array) -> Array:
     """sigma^2 of the sum at every combination of the grids, cross terms included."""
-    M = len(cov)
-    total: Array = np.zeros((cov.shape[1],) * M)
-    for i in range(M):
-        for j in range(M):
-            part = np.diagonal(cov[i, :, i, :]) if i == j else cov[i, :, j, :]
-            shape = [1] * M
-            shape[i], shape[j] = cov.shape[1], cov.shape[1]
-            total = total + (part if i <= j else part.T).reshape(shape)
-    return total
+    M, m = cov.shape[:2]
+    at = np.ogrid[(slice(m),) * M]
+    return reduce(np.add, (cov[i, at[i], j, at[j]] for i in range(M) for j in range(M)))
 
 
 # --- the step of the proof that is wrong ---
@@ -202,13 +188,10 @@ def variances(M: int, T: int, rng: np.random.Generator) -> Line:
 def _posterior_variances(ZT: Array, XT: Array, terms: Terms) -> tuple[Array, Array]:
     """sigma^2 (m,) and sigma_j^2 (M, m) at Z after observing X."""
     ZT, XT = np.ascontiguousarray(ZT), np.ascontiguousarray(XT)
-    parts = np.repeat(terms.s2[:, None], ZT.shape[1], axis=1)
-    if not XT.shape[1]:
-        return parts.sum(axis=0), parts
     L = linalg.cholesky(cross(XT, XT, terms) + ETA2 * np.eye(XT.shape[1]), lower=True)
     whitened = [linalg.solve_triangular(L, k.T, lower=True) for k in cross_groups(ZT, XT, terms)]  # (n, m) each
     joint = 1.0 - np.square(np.sum(whitened, axis=0)).sum(axis=0)
-    parts = parts - np.array([np.square(w).sum(axis=0) for w in whitened])
+    parts = terms.s2[:, None] - np.array([np.square(w).sum(axis=0) for w in whitened])
     return np.maximum(joint, 1e-12), np.maximum(parts, 1e-12)
 
 
@@ -246,26 +229,20 @@ def modes() -> int:
     """How many local maxima f_d' has for d' = 2, on a fine grid."""
     axis = np.linspace(-1.0, 1.0, 401)
     X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    values = np.pad(additive(2, 2, 1).values(X).reshape(401, 401), 1, constant_values=-np.inf)
-    centre = values[1:-1, 1:-1]
-    around = [np.roll(values, (i, j), (0, 1))[1:-1, 1:-1] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-    return int(np.all([centre > other for other in around], axis=0).sum())
+    values = additive(2, 2, 1).values(X).reshape(401, 401)
+    around = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+    return int((values > ndimage.maximum_filter(values, footprint=around, mode="constant", cval=-np.inf)).sum())
 
 
 # --- what is said of them ---
 
 
-def first(results: Results, problem: str, method: str) -> Line:
-    """A measurement, the first seed's."""
-    return next(iter(results.lines(problem, method).values()))
-
-
 def gains(results: Results, structure: str, kernel: str) -> dict[int, list[float]]:
     """gamma_t for t = 1 .. T of every D that was measured, the first seed's."""
     found = {}
-    for method in results.methods(GAIN):
+    for method, line in results.first(GAIN).items():
         if method.startswith(f"{structure}, {kernel}, D = "):
-            found[int(method.rpartition(" ")[2])] = first(results, GAIN, method)["gain"]
+            found[int(method.rpartition(" ")[2])] = line["gain"]
     return dict(sorted(found.items()))
 
 
@@ -294,10 +271,9 @@ def additive_easier(results: Results) -> Finding:
     for kernel in KERNELS:
         alone, full = (gains(results, structure, kernel) for structure in ("additive", "full"))
         ratios |= {(kernel, D): full[D][-1] / alone[D][-1] for D in full if D in alone and D > GROUP_SIZE}
-    if not ratios:
-        return Finding()
-    told = ", ".join(f"{ratio:.1f} ({kernel}, D = {D})" for (kernel, D), ratio in ratios.items())
-    return Finding(f"gamma_T, full over additive: {told}", HELD if min(ratios.values()) > 1.0 else NOT)
+    told = [f"{ratio:.1f} ({kernel}, D = {D})" for (kernel, D), ratio in ratios.items()]
+    verdict = HELD if all(ratio > 1.0 for ratio in ratios.values()) else NOT
+    return finding(told, verdict, of="gamma_T, full over additive: ", between=", ")
 
 
 def gain_by_time(results: Results) -> Finding:
@@ -312,14 +288,12 @@ def gain_by_time(results: Results) -> Finding:
             early, late = (gain[t - 1] / bound("additive", kernel, D, t) for t in (T // 4, T))
             grows |= late > early
             told.append(f"{kernel}, D = {D}: {late / early:.2f}")
-    if not told:
-        return Finding()
-    return Finding(f"gamma_t / rate, at T over at T / 4: {'; '.join(told)}", OPEN if grows else HELD)
+    return finding(told, OPEN if grows else HELD, of="gamma_t / rate, at T over at T / 4: ")
 
 
 def interval_holds(results: Results) -> Finding:
     """In how many simulations did f stay inside?"""
-    lines = list(results.lines(INTERVAL, "SE, 4 groups").values())
+    lines = results.all(INTERVAL)
     if not lines:
         return Finding()
     inside, narrow = (statistics.fmean(line[key] for line in lines) for key in ("within_sum", "within_sigma"))
@@ -333,41 +307,39 @@ def interval_holds(results: Results) -> Finding:
 
 def squares_bounded(results: Results) -> Finding:
     """Is sum_j sigma_j^2 below sigma^2?"""
-    lines = {method: first(results, PROOF, method) for method in results.methods(PROOF)}
+    lines = results.first(PROOF)
     told = [
         f"{method}: sum_j sigma_j^2 / sigma^2 = {line['squares'][-1]:.1f} at new points; both ends of the "
         f"inequality, summed over t: {line['left']:.1f} and {line['right']:.1f}"
         for method, line in lines.items()
     ]
     broken = any(line["squares"][-1] > 1.0 for line in lines.values())
-    return Finding("<br>".join(told), NOT if broken else HELD) if told else Finding()
+    return finding(told, NOT if broken else HELD, between="<br>")
 
 
 def sum_is_uncertainty(results: Results) -> Finding:
     """Is sum_j sigma_j about as large as sigma, where f was observed?"""
-    lines = {method: first(results, PROOF, method) for method in results.methods(PROOF)}
+    lines = results.first(PROOF)
     told = [
         f"{method}: {line['sums'][-1]:.1f} at new points, {line['seen'][-1]:.1f} at points observed"
         for method, line in lines.items()
     ]
-    if not told:
-        return Finding()
     large = any(line["seen"][-1] > 2.0 for line in lines.values())
-    return Finding(f"sum_j sigma_j / sigma: {'; '.join(told)}", NOT if large else OPEN)
+    return finding(told, NOT if large else OPEN, of="sum_j sigma_j / sigma: ")
 
 
 def costs(results: Results, pairs: Sequence[tuple[str, str]], most: float) -> Finding:
     """Is the first of each pair of times at most so many times the second?"""
-    if not results.methods(COST):
+    line = results.first(COST).get("D = 40")
+    if line is None:
         return Finding()
-    line = first(results, COST, "D = 40")
     told = [f"{a} {line[a]:.2g} s, {b} {line[b]:.2g} s" for a, b in pairs]
-    return Finding("; ".join(told), HELD if all(line[a] <= most * line[b] for a, b in pairs) else NOT)
+    return finding(told, HELD if all(line[a] <= most * line[b] for a, b in pairs) else NOT)
 
 
 def three_modes(results: Results) -> Finding:
     """Has f_2 three local maxima?"""
-    if not results.methods(MODES):
+    line = results.first(MODES).get("f_2")
+    if line is None:
         return Finding()
-    count = first(results, MODES, "f_2")["modes"]
-    return Finding(f"{count} local maxima of f_2 on a grid of 401 x 401", HELD if count == 3 else NOT)
+    return Finding(f"{line['modes']} local maxima of f_2 on a grid of 401 x 401", HELD if line["modes"] == 3 else NOT)

@@ -12,18 +12,20 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sumbo._files import write_whole
 from sumbo.errors import SettingError, StoreError
 from sumbo.regret import FloatArray, average_regret, simple_regret
 
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
 
 Line = dict[str, Any]
+Curve = Callable[[Line], FloatArray]  # a regret of a run, after each evaluation
 
 
 class Sources(NamedTuple):
@@ -94,13 +96,15 @@ def complete(
         mend(path)
         with path.open("a", encoding="utf-8") as file, _started(run, tasks, jobs) as futures:
             for future in as_completed(futures):
-                end = _outcome(futures[future], future)
-                if end.line is None:
+                task, error = futures[future], future.exception()
+                if error is not None and not isinstance(error, BrokenProcessPool):
                     failed += 1
-                else:
-                    file.write(json.dumps(end.line) + "\n")
-                    file.flush()
-                ended(end)
+                    ended(Ended(task, None, f"{type(error).__name__}: {error}"))
+                    continue  # one run that fails does not end the others
+                line = line_of(task, future.result())
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                ended(Ended(task, line))
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}; choose another --out") from None
     except BrokenProcessPool:
@@ -111,15 +115,6 @@ def complete(
     finally:
         signal.signal(signal.SIGTERM, before)
     return failed
-
-
-def _outcome(task: Task, future: Future[Line]) -> Ended:
-    try:
-        return Ended(task, line_of(task, future.result()))
-    except BrokenProcessPool:
-        raise
-    except Exception as error:  # one run that fails does not end the others
-        return Ended(task, None, f"{type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -152,15 +147,13 @@ def _started(run: Callable[[Task], Line], tasks: Sequence[Task], jobs: int) -> I
 
 
 def read_lines(path: Path) -> dict[Task, Line]:
-    """The finished runs of a file. A last line that was cut off, as by a crash, is left out."""
+    """The finished runs of a file."""
     lines = {}
     for number, text in enumerate(_texts(path), start=1):
         try:
             line = json.loads(text)
             lines[task_of(line)] = line
         except (ValueError, KeyError, TypeError):
-            if _cut_off(text):
-                break
             raise SettingError(
                 f"{path}, line {number}: expected a run of `sumbo reproduce`, got {text[:60]!r}; "
                 "remove the line, or choose another --out"
@@ -170,33 +163,37 @@ def read_lines(path: Path) -> dict[Task, Line]:
 
 def mend(path: Path) -> None:
     """End the file after its last whole line, so that the next one starts on a line of its own."""
-    texts = _texts(path)
-    if texts and _cut_off(texts[-1]):
-        os.truncate(path, sum(len(text.encode()) for text in texts[:-1]))
-    elif texts and not texts[-1].endswith("\n"):
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        write_whole(path, "".join(f"{text}\n" for text in _texts(path)).encode())
 
 
 def _texts(path: Path) -> list[str]:
+    """The lines of a file. A last one that was cut off, as by a crash, is left out."""
     if not path.exists():
         return []
     try:
-        return path.read_text(encoding="utf-8").splitlines(keepends=True)
+        *texts, rest = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path}: expected a file of runs; it cannot be read: {error}") from None
-
-
-def _cut_off(text: str) -> bool:
-    """Is this the beginning of a line that was never finished?"""
-    try:
-        json.loads(text)
-    except ValueError:
-        return not text.endswith("\n")
-    return False
+    with suppress(ValueError):
+        json.loads(rest)
+        texts.append(rest)  # all of it is there but its end of line
+    return texts
 
 
 # --- what they tell ---
+
+
+def simple_curve(line: Line) -> FloatArray:
+    """S_t of a run. Before the first evaluation that succeeds it is that one's: infinity cannot be drawn."""
+    curve = simple_regret(line["values"], line["optimum"], direction="maximize")
+    finite = np.isfinite(curve)
+    return np.where(finite, curve, curve[finite].max() if finite.any() else np.nan)
+
+
+def average_curve(line: Line) -> FloatArray:
+    """R_t / t of a run."""
+    return average_regret(line["values"], line["optimum"], direction="maximize")
 
 
 class Results:
@@ -221,25 +218,17 @@ class Results:
         """The runs of a method, by seed."""
         return self._lines.get(problem, {}).get(method, {})
 
-    def simple(self, problem: str, method: str) -> dict[int, float]:
-        """Simple regret at the end of each run."""
-        return {seed: float(simple_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+    def all(self, problem: str) -> list[Line]:
+        """The runs of all methods."""
+        return [line for by_seed in self._lines.get(problem, {}).values() for line in by_seed.values()]
 
-    def average(self, problem: str, method: str) -> dict[int, float]:
-        """R_T / T of each run."""
-        return {seed: float(average_curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+    def first(self, problem: str) -> dict[str, Line]:
+        """The first run of each method."""
+        return {method: next(iter(by_seed.values())) for method, by_seed in self._lines.get(problem, {}).items()}
 
-
-def simple_curve(line: Line) -> FloatArray:
-    """S_t of a run. Before the first evaluation that succeeds it is that one's: infinity cannot be drawn."""
-    curve = simple_regret(line["values"], line["optimum"], direction="maximize")
-    finite = np.isfinite(curve)
-    return np.where(finite, curve, curve[finite].max() if finite.any() else np.nan)
-
-
-def average_curve(line: Line) -> FloatArray:
-    """R_t / t of a run."""
-    return average_regret(line["values"], line["optimum"], direction="maximize")
+    def last(self, problem: str, method: str, curve: Curve = simple_curve) -> dict[int, float]:
+        """Simple regret, or another one, at the end of each run."""
+        return {seed: float(curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
 
 
 def mean_and_error(values: Iterable[float]) -> str:
@@ -260,9 +249,7 @@ def advantage(mine: Mapping[int, float], other: Mapping[int, float]) -> int | No
     if len(gaps) < 2:
         return None
     mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps))
-    if abs(mean) <= error:
-        return 0
-    return 1 if mean > 0 else -1
+    return 0 if abs(mean) <= error else 1 if mean > 0 else -1
 
 
 HELD, NOT, OPEN, MISSING = "held", "did not hold", "cannot be told", "not measured"
@@ -274,3 +261,8 @@ class Finding(NamedTuple):
     measured: str = ""
     verdict: str = MISSING
     why: str = ""
+
+
+def finding(told: Sequence[str], verdict: str, *, of: str = "", between: str = "; ") -> Finding:
+    """What was measured, piece by piece, and what follows; "not measured" if nothing was."""
+    return Finding(of + between.join(told), verdict) if told else Finding()

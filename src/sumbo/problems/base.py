@@ -16,9 +16,8 @@ from sumbo.regret import Direction, FloatArray, check_direction
 from sumbo.space import Space
 
 Groups = tuple[tuple[int, ...], ...]
-Mask = npt.NDArray[np.bool_]
-Which = npt.NDArray[np.int64]
-Fails = Callable[[FloatArray], Mask]  # which points of the unit cube, (n, D), fail
+Which = npt.NDArray[np.intp]
+Fails = Callable[[FloatArray], npt.NDArray[np.bool_]]  # which points of the unit cube, (n, D), fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +84,7 @@ class Problem:
         return self.space.dim
 
     def __call__(self, x: npt.ArrayLike | Mapping[str, Any]) -> float:
-        """Value at one point, with noise if the problem is noisy.
-
-        Args:
-            x: The point in the user's units, shape (D,), or a dict of parameters by name.
+        """Value at one point in the user's units, (D,) or a dict by name; with noise if the problem is noisy.
 
         Raises:
             SettingError: If x is not one point with D numbers.
@@ -104,13 +100,7 @@ class Problem:
         return value if self.noise is None else value + self.noise()
 
     def values(self, X: npt.ArrayLike) -> FloatArray:
-        """Noise-free values at many points.
-
-        Args:
-            X: Points in the user's units, one per row, shape (n, D).
-
-        Returns:
-            The values, shape (n,).
+        """Noise-free values (n,) at many points in the user's units, one per row, (n, D).
 
         Raises:
             SettingError: If X has another shape or is not numeric.
@@ -190,12 +180,20 @@ def with_failures(problem: Problem, shape: str, seed: int = 0) -> Problem:
     Raises:
         SettingError: If there is no such shape.
     """
-    makers = {"corner": _corner, "band": _band, "cells": _cells}
-    if shape not in makers:
-        raise SettingError(f"shape must be one of {', '.join(makers)}; got {shape!r}")
+    if shape not in ("corner", "band", "cells"):
+        raise SettingError(f"shape must be one of corner, band, cells; got {shape!r}")
     lows, highs = (np.array([getattr(p, end) for p in problem.space.parameters]) for end in ("low", "high"))
     best = (problem.optimiser - lows) / (highs - lows)
-    fails = makers[shape](best, np.random.default_rng(whole_number("seed", seed, at_least=0)))
+    rng = np.random.default_rng(whole_number("seed", seed, at_least=0))
+    if shape == "corner":
+        dims = rng.choice(len(best), size=3, replace=False)
+        fails: Fails = partial(_in_slab, dims=dims, flipped=best[dims] > 0.5, low=_CORNER, high=np.inf)
+    elif shape == "band":
+        i = int(rng.integers(len(best)))
+        start = best[i] + 0.05 if best[i] < 0.5 else best[i] - 0.05 - _SHARE
+        fails = partial(_in_slab, dims=[i], flipped=False, low=start, high=start + _SHARE)
+    else:
+        fails = _cells(best, rng)
     cut = partial(_with_holes, whole=problem, fails=fails, lows=lows, widths=highs - lows)
     return replace(problem, name=f"{problem.name}, {shape} fails", evaluate=cut, groups=None, irrelevant=())
 
@@ -204,23 +202,10 @@ def _with_holes(X: FloatArray, whole: Problem, fails: Fails, lows: FloatArray, w
     return np.where(fails((X - lows) / widths), np.nan, whole.evaluate(X))
 
 
-def _corner(best: FloatArray, rng: np.random.Generator) -> Fails:
-    dims = rng.choice(len(best), size=3, replace=False)
-    return partial(_in_corner, dims=dims, flipped=best[dims] > 0.5)
-
-
-def _in_corner(U: FloatArray, dims: Which, flipped: Mask) -> Mask:
-    return np.where(flipped, 1.0 - U[:, dims], U[:, dims]).sum(axis=1) > _CORNER
-
-
-def _band(best: FloatArray, rng: np.random.Generator) -> Fails:
-    i = int(rng.integers(len(best)))
-    start = best[i] + 0.05 if best[i] < 0.5 else best[i] - 0.05 - _SHARE
-    return partial(_in_band, i=i, start=float(start))
-
-
-def _in_band(U: FloatArray, i: int, start: float) -> Mask:
-    return (start < U[:, i]) & (U[:, i] < start + _SHARE)
+def _in_slab(U: FloatArray, dims: Any, flipped: Any, low: float, high: float) -> npt.NDArray[np.bool_]:
+    """Where some coordinates, each perhaps seen from its other end, have a sum between two numbers."""
+    total = np.where(flipped, 1.0 - U[:, dims], U[:, dims]).sum(axis=1)
+    return (low < total) & (total < high)
 
 
 def _cells(best: FloatArray, rng: np.random.Generator) -> Fails:
@@ -232,7 +217,7 @@ def _cells(best: FloatArray, rng: np.random.Generator) -> Fails:
     return partial(_in_cells, centres=centres, failing=order[: np.searchsorted(np.cumsum(share[order]), _SHARE) + 1])
 
 
-def _in_cells(U: FloatArray, centres: FloatArray, failing: Which) -> Mask:
+def _in_cells(U: FloatArray, centres: FloatArray, failing: Which) -> npt.NDArray[np.bool_]:
     return np.isin(_nearest(U, centres), failing)
 
 

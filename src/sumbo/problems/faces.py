@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import importlib.util
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,9 +85,7 @@ def faces(
     if (faces is None) != (nonfaces is None):
         raise SettingError("faces and nonfaces go together: give a folder for each, or neither")
     cv2 = _opencv()
-    detector = Cascade.read(
-        Path(cascade) if cascade else Path(cv2.data.haarcascades, "haarcascade_frontalface_alt.xml")
-    )
+    detector = Cascade.read(Path(cascade or Path(cv2.data.haarcascades, "haarcascade_frontalface_alt.xml")))
     rng = np.random.default_rng(seed)
     if faces is None or nonfaces is None:
         yes, no = _installed(cv2, part, rng)
@@ -96,7 +93,10 @@ def faces(
         yes, no = (_half(_folder(cv2, Path(folder)), part, rng) for folder in (faces, nonfaces))
     margin = _WIDTH * np.abs(detector.thresholds)
     lows, highs = detector.thresholds - margin, detector.thresholds + margin
-    pictures = Pictures.of(cv2, yes, no, detector, lows)
+    sums = [detector.stage_sums(windows(cv2, picture, detector.size), lows) for picture in (*yes, *no)]
+    sums = [own[np.isfinite(own).all(axis=1)] for own in sums]  # without the windows that pass nowhere in the box
+    numbers = np.arange(len(sums))
+    owner = np.repeat(numbers, [len(own) for own in sums])
     stages = {f"stage_{s}": Float(low, high) for s, (low, high) in enumerate(zip(lows, highs, strict=True))}
     return Problem(
         name="faces",
@@ -104,29 +104,8 @@ def faces(
         direction="maximize",
         optimum=1.0,
         optimiser=detector.thresholds,
-        evaluate=partial(_accuracy, pictures=pictures),
+        evaluate=partial(_accuracy, is_face=numbers < len(yes), sums=np.concatenate(sums), owner=owner),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Pictures:
-    """What the cascade sums up on the windows that may pass somewhere in the box."""
-
-    is_face: NDArray[np.bool_]  # of each picture, (n,)
-    sums: FloatArray = field(repr=False)  # of each window, (w, stages)
-    owner: NDArray[np.int64] = field(repr=False)  # the picture that a window is of, (w,)
-
-    @classmethod
-    def of(cls, cv2: Any, yes: list[Picture], no: list[Picture], cascade: Cascade, least: FloatArray) -> Pictures:
-        """The stage sums of all windows, those left out that pass nowhere in the box."""
-        sums, owner = [], []
-        for i, picture in enumerate([*yes, *no]):
-            own = cascade.stage_sums(windows(cv2, picture, cascade.size), least)
-            own = own[np.isfinite(own).all(axis=1)]
-            sums.append(own)
-            owner.append(np.full(len(own), i))
-        is_face = np.arange(len(yes) + len(no)) < len(yes)
-        return cls(is_face, np.concatenate(sums), np.concatenate(owner))
 
 
 def windows(cv2: Any, picture: Picture, size: int) -> Picture:
@@ -147,13 +126,10 @@ def windows(cv2: Any, picture: Picture, size: int) -> Picture:
     return np.array(found, dtype=np.uint8)
 
 
-def _accuracy(X: FloatArray, *, pictures: Pictures) -> FloatArray:
-    values = np.empty(len(X))
-    for i, passes in enumerate(accepted(pictures.sums, X)):
-        called = np.zeros(len(pictures.is_face), dtype=bool)
-        called[pictures.owner[passes]] = True
-        values[i] = np.mean(called == pictures.is_face)
-    return values
+def _accuracy(X: FloatArray, *, is_face: NDArray[np.bool_], sums: FloatArray, owner: Any) -> FloatArray:
+    """Of each picture whether it is a face, (n,); the windows' stage sums, (w, stages), and whose they are, (w,)."""
+    called = [np.isin(np.arange(len(is_face)), owner[passes]) for passes in accepted(sums, X)]
+    return np.array([np.mean(one == is_face) for one in called])
 
 
 # --- pictures ------------------------------------------------------------------------------------------------
@@ -230,55 +206,28 @@ _SLACK = 1e-5  # OpenCV passes a stage that misses its threshold by less
 _LEAST_CONTRAST = 10.0  # and refuses windows whose inner pixels have a smaller standard deviation
 
 
-@dataclass(frozen=True, eq=False)
-class Cascade:
+class Cascade(NamedTuple):
     """Stages of stumps on rectangles of pixels."""
 
     size: int  # width and height of the window
     thresholds: FloatArray  # what each stage's sum must reach, as the file has it; (stages,)
-    weights: FloatArray = field(repr=False)  # of every stump's pixels, W
-    cuts: FloatArray = field(repr=False)  # where a stump splits, (k,)
-    leaves: FloatArray = field(repr=False)  # what a stump gives below and above, (k, 2)
-    stage_of: NDArray[np.int64] = field(repr=False)  # (k,)
+    weights: FloatArray  # of every stump's pixels, W
+    cuts: FloatArray  # where a stump splits, (k,)
+    leaves: FloatArray  # what a stump gives below and above, (k, 2)
+    stage_of: NDArray[np.int64]  # (k,)
 
     @classmethod
     def read(cls, path: Path) -> Cascade:
         """The cascade of a file in OpenCV's present format, if it has stumps on upright rectangles in a square."""
         try:
-            root = ElementTree.parse(path).getroot().find("cascade")
+            return cls(*_parsed(ElementTree.parse(path).getroot()))
         except (OSError, ElementTree.ParseError) as error:
             raise SettingError(f"{path}: expected a cascade file of OpenCV; it cannot be read: {error}") from None
-        try:
-            if root is None:
-                raise ValueError("there is no <cascade> in it")
-            return cls._parsed(root)
         except (ValueError, IndexError, AttributeError) as error:
             raise SettingError(
                 f"{path}: expected a cascade of stumps on upright rectangles in a square window, such as "
                 f"haarcascade_frontalface_alt.xml; {error}"
             ) from None
-
-    @classmethod
-    def _parsed(cls, root: ElementTree.Element) -> Cascade:
-        size = int(_text(root, "width"))
-        if size != int(_text(root, "height")):
-            raise ValueError("the window is no square")
-        rectangles = np.array([_rectangles(feature, size) for feature in root.findall("features/_")])
-        stages = [stage.findall("weakClassifiers/_") for stage in root.findall("stages/_")]
-        _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stage in stages for stump in stage]).T
-        return cls(
-            size,
-            np.array([float(_text(stage, "stageThreshold")) for stage in root.findall("stages/_")]),
-            rectangles[features.astype(np.intp)],
-            cuts,
-            np.array([_numbers(stump, "leafValues", 2) for stage in stages for stump in stage]),
-            np.repeat(np.arange(len(stages)), [len(stage) for stage in stages]),
-        )
-
-    @property
-    def stages(self) -> int:
-        """How many."""
-        return len(self.thresholds)
 
     def stage_sums(self, P: NDArray[np.uint8], least: FloatArray | None = None) -> FloatArray:
         """S of the pictures P.
@@ -291,10 +240,10 @@ class Cascade:
         area = float(inner.shape[1])
         # OpenCV's norm: area times the standard deviation of the inner pixels.
         norm = np.sqrt(np.maximum(area * np.square(inner).sum(axis=1) - np.square(inner.sum(axis=1)), 0.0))
-        sums = np.full((len(P), self.stages), -np.inf)
+        sums = np.full((len(P), len(self.thresholds)), -np.inf)
         alive = np.flatnonzero(norm > _LEAST_CONTRAST * area)
         scaled = pixels[alive].reshape(len(alive), self.size**2) / norm[alive, None]
-        for s in range(self.stages):
+        for s in range(len(self.thresholds)):
             mine = self.stage_of == s
             features = scaled @ self.weights[mine].T  # (alive, stumps)
             leaves = self.leaves[mine]
@@ -309,6 +258,24 @@ class Cascade:
 def accepted(sums: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
     """Which pictures pass all stages, (m, n), for thresholds (m, stages) and stage sums (n, stages)."""
     return np.array([(sums >= row - _SLACK).all(axis=1) for row in thresholds]).reshape(len(thresholds), len(sums))
+
+
+def _parsed(root: ElementTree.Element) -> tuple[Any, ...]:
+    """The fields of `Cascade`."""
+    cascade = root.find("cascade")
+    if cascade is None:
+        raise ValueError("there is no <cascade> in it")
+    size = int(_text(cascade, "width"))
+    if size != int(_text(cascade, "height")):
+        raise ValueError("the window is no square")
+    rectangles = np.array([_rectangles(feature, size) for feature in cascade.findall("features/_")])
+    stages = cascade.findall("stages/_")
+    thresholds = np.array([float(_text(stage, "stageThreshold")) for stage in stages])
+    stumps = cascade.findall("stages/_/weakClassifiers/_")
+    _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stump in stumps]).T
+    leaves = np.array([_numbers(stump, "leafValues", 2) for stump in stumps])
+    stage_of = np.repeat(np.arange(len(stages)), [len(stage.findall("weakClassifiers/_")) for stage in stages])
+    return size, thresholds, rectangles[features.astype(np.intp)], cuts, leaves, stage_of
 
 
 def _text(element: ElementTree.Element, tag: str) -> str:

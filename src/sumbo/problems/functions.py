@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from sumbo.errors import SettingError
-from sumbo.problems.base import Groups, Problem, whole_number
+from sumbo.problems.base import Groups, Problem, Which, whole_number
 from sumbo.regret import Direction, FloatArray
 from sumbo.space import Categorical, Float, Int, Parameter, Space
-
-Which = npt.NDArray[np.intp]
 
 
 def _on_box(
@@ -46,11 +43,8 @@ def _canonical(groups: Iterable[Iterable[int]]) -> Groups:
 
 # --- the classics ---------------------------------------------------------------------------------------------
 #
-# All are minimised, in their textbook form. With `shift_seed` the function moves so that its optimum leaves its
-# familiar place: every coordinate by a uniform draw of at most a stated fraction of the box's width. The box itself
-# stays, and so does the optimum's value.
-#
-#     x      textbook coordinates: the user's point minus the shift       (n, D)
+# All are minimised, in their textbook form, of x: the user's point minus the shift, (n, D). The box stays where it is,
+# and so does the optimum's value.
 
 
 def _classic(
@@ -63,9 +57,13 @@ def _classic(
     fraction: float = 0.1,
     at: float = 0.0,
     best: float = 0.0,
+    least: int = 1,
     groups: Iterable[Iterable[int]] | None = None,
+    apart: bool = False,
 ) -> Problem:
     """A function whose lowest value is `best` for each dimension, with `at` in every coordinate, before the shift."""
+    D = whole_number("D", D, at_least=least)
+    groups = [[i] for i in range(D)] if apart else groups
     shift = np.zeros(D)
     if shift_seed is not None:
         rng = np.random.default_rng(2000 + whole_number("shift_seed", shift_seed, at_least=0))
@@ -78,24 +76,14 @@ def _shifted(X: FloatArray, *, function: Callable[[FloatArray], FloatArray], shi
     return function(X - shift)
 
 
-_STYBLINSKI_TANG_AT = -2.903534027771177  # the lowest root of the derivative 2 x^3 - 16 x + 2.5
-_STYBLINSKI_TANG_BEST = -39.16616570377141  # per dimension
-
-
 def styblinski_tang(D: int, *, shift_seed: int | None = None) -> Problem:
     """Styblinski-Tang on [-5, 5]^D: 1/2 sum_i (x_i^4 - 16 x_i^2 + 5 x_i), a sum over single dimensions.
 
-    Args:
-        D: Number of dimensions.
-        shift_seed: Moves the optimum by up to 10% of the box's width in every coordinate; None leaves it.
-
-    Raises:
-        SettingError: If D is not a whole number >= 1.
+    `shift_seed` moves the optimum by up to 10% of the box's width in every coordinate; None leaves it.
     """
-    D = whole_number("D", D, at_least=1)
-    each = {"at": _STYBLINSKI_TANG_AT, "best": _STYBLINSKI_TANG_BEST}
-    alone = [[i] for i in range(D)]
-    return _classic("styblinski-tang", _styblinski_tang, D, shift_seed, box=(-5.0, 5.0), groups=alone, **each)
+    at = -2.903534027771177  # the lowest root of the derivative 2 x^3 - 16 x + 2.5
+    best, box = -39.16616570377141, (-5.0, 5.0)
+    return _classic("styblinski-tang", _styblinski_tang, D, shift_seed, box=box, at=at, best=best, apart=True)
 
 
 def _styblinski_tang(x: FloatArray) -> FloatArray:
@@ -108,16 +96,9 @@ def levy(D: int, *, shift_seed: int | None = None) -> Problem:
     With w_i = 1 + (x_i - 1) / 4: sin^2(pi w_1) + sum_{i<D} (w_i - 1)^2 (1 + 10 sin^2(pi w_i + 1))
     + (w_D - 1)^2 (1 + sin^2(2 pi w_D)).
 
-    Args:
-        D: Number of dimensions.
-        shift_seed: Moves the optimum by up to 15% of the box's width in every coordinate; None leaves it.
-
-    Raises:
-        SettingError: If D is not a whole number >= 1.
+    `shift_seed` moves the optimum by up to 15% of the box's width in every coordinate; None leaves it.
     """
-    D = whole_number("D", D, at_least=1)
-    alone = [[i] for i in range(D)]
-    return _classic("levy", _levy, D, shift_seed, box=(-10.0, 10.0), fraction=0.15, at=1.0, groups=alone)
+    return _classic("levy", _levy, D, shift_seed, box=(-10.0, 10.0), fraction=0.15, at=1.0, apart=True)
 
 
 def _levy(x: FloatArray) -> FloatArray:
@@ -134,17 +115,11 @@ def rosenbrock(D: int, *, log: bool = False, shift_seed: int | None = None) -> P
     Its terms chain neighbours into overlapping pairs, so it has no true groups. The box is the narrow one of
     those in use; the wide one, [-5, 10]^D, mostly shows how large x^4 can get.
 
-    Args:
-        D: Number of dimensions.
-        log: Take log(1 + f) instead of f, which tames its range of several orders of magnitude.
-        shift_seed: Moves the optimum by up to 10% of the box's width in every coordinate; None leaves it.
-
-    Raises:
-        SettingError: If D is not a whole number >= 2.
+    `log` takes log(1 + f) instead of f, which tames its range of several orders of magnitude.
+    `shift_seed` moves the optimum by up to 10% of the box's width in every coordinate; None leaves it.
     """
-    D = whole_number("D", D, at_least=2)
     name, function = ("rosenbrock-log", _log_rosenbrock) if log else ("rosenbrock", _rosenbrock)
-    return _classic(name, function, D, shift_seed, box=(-2.0, 2.0), at=1.0)
+    return _classic(name, function, D, shift_seed, box=(-2.0, 2.0), at=1.0, least=2)
 
 
 def _rosenbrock(x: FloatArray) -> FloatArray:
@@ -162,14 +137,8 @@ def ackley(D: int, *, shift_seed: int | None = None) -> Problem:
     -20 exp(-0.2 sqrt(mean x_i^2)) - exp(mean cos(2 pi x_i)) + 20 + e. The box is narrower than the
     also usual [-32.768, 32.768]^D, whose outer part is all but flat.
 
-    Args:
-        D: Number of dimensions.
-        shift_seed: Moves the optimum by up to 15% of the box's width in every coordinate; None leaves it.
-
-    Raises:
-        SettingError: If D is not a whole number >= 1.
+    `shift_seed` moves the optimum by up to 15% of the box's width in every coordinate; None leaves it.
     """
-    D = whole_number("D", D, at_least=1)
     return _classic("ackley", _ackley, D, shift_seed, box=(-15.0, 15.0), fraction=0.15)
 
 
@@ -184,13 +153,8 @@ def powell(D: int, *, shift_seed: int | None = None) -> Problem:
 
     Per group (a, b, c, d): (a + 10 b)^2 + 5 (c - d)^2 + (b - 2 c)^4 + 10 (a - d)^4.
 
-    Args:
-        D: Number of dimensions, a multiple of four.
-        shift_seed: Moves the optimum by up to 10% of the box's width in every coordinate, and puts random
-            coordinates together; None leaves the optimum at zero and groups consecutive coordinates.
-
-    Raises:
-        SettingError: If D is not a positive multiple of four.
+    `shift_seed` moves the optimum by up to 10% of the box's width in every coordinate, and puts random coordinates
+    together; None leaves the optimum at zero and groups consecutive coordinates. D must be a multiple of four.
     """
     D = whole_number("D", D, at_least=4)
     if D % 4:
@@ -227,14 +191,7 @@ _HARTMANN_BEST = -3.322368011415515
 def hartmann6(D: int, seed: int = 0) -> Problem:
     """Hartmann's six-dimensional function in [0, 1]^D, of which six coordinates matter.
 
-    -sum_k a_k exp(-sum_i A_ki (x_i - P_ki)^2) with four terms k.
-
-    Args:
-        D: Number of dimensions.
-        seed: Chooses the six coordinates and their order.
-
-    Raises:
-        SettingError: If D is not a whole number >= 6.
+    -sum_k a_k exp(-sum_i A_ki (x_i - P_ki)^2) with four terms k. `seed` chooses the six coordinates and their order.
     """
     D = whole_number("D", D, at_least=6)
     active = np.random.default_rng(3000 + whole_number("seed", seed, at_least=0)).permutation(D)[:6]
@@ -263,7 +220,6 @@ def _hartmann6(x: FloatArray, *, active: Which) -> FloatArray:
 _WEIGHTS = np.array([0.1, 0.8, 0.1])
 _FIRST_TWO = np.array([[0.62, -0.38], [0.18, 0.58], [-0.58, -0.56]])  # (3, 2)
 _FURTHER = np.array([-0.66, -0.19, 0.62])  # (3,), the same for the third and every later coordinate
-_HIGHEST = 1  # index of the mode with the largest weight
 _FLOOR = -700.0
 
 
@@ -295,17 +251,12 @@ def additive(D: int, d: int, M: int, seed: int = 0) -> Problem:
         )
     order = np.random.default_rng(1000 + seed).permutation(D)[: d * M].reshape(M, d)
     mode = _mode(d)
-    optimiser = np.zeros(D)
-    optimiser[order] = mode
-    return _on_box(
-        f"additive-{D}-{d}-{M}",
-        partial(_sum_over_groups, order=order),
-        (-1.0, 1.0),
-        optimiser,
-        optimum=M * float(_log_mixture(mode[None, :])[0]),
-        groups=order,
-        direction="maximize",
-    )
+    at = np.zeros(D)
+    at[order] = mode
+    best = M * float(_log_mixture(mode[None, :])[0])
+    function = partial(_sum_over_groups, order=order)
+    name = f"additive-{D}-{d}-{M}"
+    return _on_box(name, function, (-1.0, 1.0), at, optimum=best, groups=order, direction="maximize")
 
 
 def _sum_over_groups(X: FloatArray, *, order: Which) -> FloatArray:  # (n, D), (M, d) -> (n,)
@@ -332,14 +283,10 @@ def _centres(d: int) -> FloatArray:  # (3, d)
 
 
 def _mode(d: int) -> FloatArray:  # (d,)
-    """The mixture's highest point, by the fixed point x = sum_k c_k P(k | x).
-
-    Each step shrinks the error by more than a factor of 1000, since the modes hardly overlap: eight reach
-    rounding.
-    """
+    """The mixture's highest point, by the fixed point x = sum_k c_k P(k | x)."""
     centres = _centres(d)
-    x: FloatArray = centres[_HIGHEST]
-    for _ in range(8):
+    x: FloatArray = centres[1]  # of the largest weight
+    for _ in range(8):  # each shrinks the error by more than a factor of 1000, since the modes hardly overlap
         terms = _log_terms(x[None, :])[0]
         x = np.exp(terms - np.logaddexp.reduce(terms)) @ centres
     return x
