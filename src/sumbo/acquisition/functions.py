@@ -57,6 +57,11 @@ def additive_beta(rule: str | float, t: int, sizes: Sequence[int], delta: float 
     return float(rule)
 
 
+def full_beta(rule: str | float, t: int, D: int, delta: float = 0.1) -> float:
+    """beta_t of GP-UCB: the same rules."""
+    return full_theorem_beta(t, D=D, delta=delta) if rule == "theorem" else additive_beta(rule, t, [D])
+
+
 def ucb(beta_t: float) -> Acquisition:
     """mu + sqrt(beta_t) sigma. On components and summed over them, this is equation `addgpbutility`."""
     root = math.sqrt(max(beta_t, 0.0))
@@ -146,8 +151,8 @@ class Feasibility:
         return (1.0 + moments.mean) / np.sqrt(s2), s2, moments
 
 
-def check_beta(beta: str | float) -> None:
-    """Raise a SettingError unless beta is "practical", "theorem" or a number that is not negative."""
+def check_beta(beta: str | float, delta: float = 0.1) -> None:
+    """Raise a SettingError unless beta is "practical", "theorem" or a number from 0 up, and delta a probability."""
     if isinstance(beta, str):
         valid = beta in ("practical", "theorem")
     else:
@@ -155,9 +160,5 @@ def check_beta(beta: str | float) -> None:
         valid = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
     if not valid:
         raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
-
-
-def check_delta(delta: float) -> None:
-    """Raise a SettingError unless delta is a probability."""
     if not isinstance(delta, numbers.Real) or not 0.0 < delta < 1.0:
         raise SettingError(f"delta must be between 0 and 1; got {delta!r}")

@@ -115,6 +115,15 @@ def ascend(
     return x, f
 
 
+def neighbours(x: Array, choices: Sequence[tuple[int, Array]]) -> Array:
+    """All points that differ from x, (D,), in one of these dimensions, where they have one of these values: (k, D)."""
+    changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
+    Z = np.tile(x, (len(changes), 1))
+    for row, (i, v) in zip(Z, changes, strict=True):
+        row[i] = v
+    return Z
+
+
 def polish(
     value: Value,
     x: Array,
@@ -129,13 +138,10 @@ def polish(
     """
     best = float(value(x[None])[0])
     for _ in range(rounds):
-        changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
-        if not changes or stop():
+        Z = neighbours(x, choices)
+        if not len(Z) or stop():
             return x
-        neighbours = np.tile(x, (len(changes), 1))
-        for neighbour, (i, v) in zip(neighbours, changes, strict=True):
-            neighbour[i] = v
-        candidate, found = best_of(value, neighbours)
+        candidate, found = best_of(value, Z)
         if not found > best:
             return x
         x, best = candidate, found

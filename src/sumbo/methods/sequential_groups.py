@@ -14,10 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from sumbo.errors import DecompositionError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.methods.add_gp_ucb import AddGPUCB
-from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count, check_groups
+from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
 from sumbo.methods.full_gp import GPUCB
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints
@@ -55,11 +56,13 @@ class SequentialGroups(Method):
             check_count("queries_per_group", self.queries_per_group)
 
     def check(self, space: Space) -> None:
-        check_groups(self.groups, space)
+        covered = space.dim if self.groups is None else Decomposition(self.groups).dim
+        if covered != space.dim:
+            raise DecompositionError(f"groups cover {covered} dimensions, the space has {space.dim}")
 
     def suggest(self, context: SuggestContext) -> Suggestion:
         theta = context.study_rng.random(context.D)
-        groups = self._decomposition(context).groups
+        groups = self.groups or Decomposition.random(context.D, self.group_size, context.study_rng).groups
         each = self.queries_per_group or (max(1, context.budget // len(groups)) if context.budget else 20)
         j = min(context.number // each, len(groups) - 1)
         # theta^(k) <- the last query of every group that is done
@@ -67,14 +70,14 @@ class SequentialGroups(Method):
             done = [x for x, note in zip(context.X, context.candidate_metadata, strict=True) if note == k]
             if done:
                 theta[list(groups[k])] = done[-1][list(groups[k])]
-        answer = self.inner.suggest(self._restricted(context, groups[j], j))
-        theta[list(groups[j])] = answer.point
+        columns = list(groups[j])
+        answer = self.inner.suggest(self._restricted(context, columns, j))
+        theta[columns] = answer.point
         # The model of a group that is done is of no use for the next one.
         return Suggestion(context.space.snap(theta), {"group": j, "inner": answer.state}, answer.cache, j)
 
-    def _restricted(self, context: SuggestContext, group: tuple[int, ...], j: int) -> SuggestContext:
+    def _restricted(self, context: SuggestContext, columns: list[int], j: int) -> SuggestContext:
         """What was asked about group j, in its own dimensions."""
-        columns = list(group)
         told = np.array([note == j for note in context.candidate_metadata], dtype=bool)
         running = np.array([note == j for note in context.pending_metadata], dtype=bool)
         names = [context.space.names[i] for i in columns]
@@ -86,11 +89,6 @@ class SequentialGroups(Method):
             pending=context.pending[running][:, columns],
             state=context.state.get("inner", {}) if context.state.get("group") == j else {},
         )
-
-    def _decomposition(self, context: SuggestContext) -> Decomposition:
-        if self.groups is None:
-            return Decomposition.random(context.D, self.group_size, context.study_rng)
-        return Decomposition(self.groups)
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,6 @@ class CyclicGroups(Method):
     inner: AddGPUCB = AddGPUCB()
 
     name: ClassVar[str] = "cyclic-groups"
-
-    def check(self, space: Space) -> None:
-        self.inner.check(space)
 
     def group_constraints(self, space: Space) -> GroupConstraints:
         return self.inner.group_constraints(space)
