@@ -9,7 +9,6 @@ The class is a frozen dataclass, a `Method` whose `name` is that name. Its setti
 """
 
 import dataclasses
-import difflib
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -23,6 +22,11 @@ from sumbo.methods.full_gp import GPEI, GPUCB
 from sumbo.methods.random import Random
 from sumbo.methods.rembo import REMBO
 from sumbo.methods.sequential_groups import CyclicGroups, SequentialGroups
+from sumbo.space.parameters import closest
+
+__all__ = ["GPEI", "GPUCB", "REMBO", "AddGPUCB", "Auto", "CyclicGroups", "Direct", "Random", "SequentialGroups"]
+__all__ += ["Deadline", "Method", "SuggestContext", "Suggestion", "check_count"]
+__all__ += ["METHODS", "method_class", "method_from_dict", "method_to_dict", "resolve"]
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -53,7 +57,7 @@ def method_class(name: Any) -> type[Method]:
     homes = {entry.value: entry for entry in found}
     if not homes:
         names = [*METHODS, *sorted(installed.names - set(METHODS))]
-        near = difflib.get_close_matches(str(name), names, n=1)
+        near = closest(name, names)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise SettingError(f"method must be one of {', '.join(names)}, or a method object; got {name!r}.{hint}")
     if len(homes) > 1:
@@ -101,41 +105,13 @@ def method_from_dict(data: Any) -> Any:
         raise StateError(
             f"method: {data['type']} has no setting {', '.join(map(str, unknown))}; was it saved by a newer sumbo?"
         )
-    values = {name: _setting(data[name]) for name in known & set(data)}
+    given = {name: data[name] for name in known & set(data)}
+    values = {name: method_from_dict(v) if isinstance(v, dict) else _tuples(v) for name, v in given.items()}
     try:
         return kind(**values)
     except (SumboError, TypeError, ValueError) as error:
         raise StateError(f"method: {data['type']} cannot be restored: {error}") from None
 
 
-def _setting(value: Any) -> Any:
-    if isinstance(value, dict):
-        return method_from_dict(value)
-    return _tuples(value)
-
-
 def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
-
-
-__all__ = [
-    "GPEI",
-    "GPUCB",
-    "METHODS",
-    "REMBO",
-    "AddGPUCB",
-    "Auto",
-    "CyclicGroups",
-    "Deadline",
-    "Direct",
-    "Method",
-    "Random",
-    "SequentialGroups",
-    "SuggestContext",
-    "Suggestion",
-    "check_count",
-    "method_class",
-    "method_from_dict",
-    "method_to_dict",
-    "resolve",
-]
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -25,14 +25,14 @@ State = dict[str, Any]
 _FIRST_ROWS = 16  # points for which something is computed before anyone looks at the clock
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
+def check_count(name: str, value: Any, least: int = 1, otherwise: str = "") -> int:
     """The value as an int.
 
     Raises:
-        SettingError: it is not a whole number from `least` up.
+        SettingError: it is not a whole number from `least` up; the message names what is taken `otherwise`.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise SettingError(f"{name} must be a whole number from {least} up; got {value!r}")
+        raise SettingError(f"{name} must be a whole number from {least} up{otherwise}; got {value!r}")
     return int(value)
 
 

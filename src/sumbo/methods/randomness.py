@@ -1,13 +1,12 @@
 """What everyone who asks a method for points needs: its randomness, and a point that nobody has had before."""
 
-import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from sumbo._typing import Array
-from sumbo.errors import SettingError
+from sumbo.methods.base import check_count
 from sumbo.space import Space
 
 _TRIES = 100  # at finding a point that has not been asked before
@@ -22,9 +21,7 @@ def checked_seed(seed: Any) -> int:
     """
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise SettingError(f"seed must be a whole number from 0 up, or None; got {seed!r}")
-    return int(seed)
+    return check_count("seed", seed, 0, ", or None")
 
 
 def trial_rng(seed: int, number: int, *parts: int) -> np.random.Generator:
@@ -52,25 +49,19 @@ def nearest_untried(
         The point as params, and in the unit cube.
     """
     exhausted = space.size is not None and len(seen) >= space.size
-    params = dict(space.from_unit(point))
-    unit = space.to_unit(params)
-    for spread in () if exhausted else np.geomspace(1e-3, 1.0, _TRIES):
-        if unit.tobytes() not in seen:
+    for neighbour in _nearer_first(space, point, rng):
+        params = dict(space.from_unit(neighbour))
+        unit = space.to_unit(params)
+        if exhausted or unit.tobytes() not in seen:
             break
-        shifted = point + spread * rng.standard_normal(space.dim)
-        params = dict(space.from_unit(shifted if spread < 0.5 else rng.random(space.dim)))
-        unit = space.to_unit(params)
-    if unit.tobytes() in seen and not exhausted and space.size is not None and space.size <= _ENUMERABLE:
-        params = _last_ones(space, point, seen)
-        unit = space.to_unit(params)
     return params, unit
 
 
-def _last_ones(space: Space, point: Array, seen: Collection[bytes]) -> dict[str, Any]:
-    """The nearest of the few points that are left: chance may miss them for long."""
-    grid = space.grid()
-    for i in np.argsort(np.square(grid - point).sum(axis=1), kind="stable"):
-        params = dict(space.from_unit(grid[i]))
-        if space.to_unit(params).tobytes() not in seen:
-            break
-    return params
+def _nearer_first(space: Space, point: Array, rng: np.random.Generator) -> Iterator[Array]:
+    yield point
+    for spread in np.geomspace(1e-3, 1.0, _TRIES):
+        shifted = point + spread * rng.standard_normal(space.dim)
+        yield shifted if spread < 0.5 else rng.random(space.dim)
+    if space.size is not None and space.size <= _ENUMERABLE:  # chance may miss the few that are left for long
+        grid = space.grid()
+        yield from grid[np.argsort(np.square(grid - point).sum(axis=1), kind="stable")]

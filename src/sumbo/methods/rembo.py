@@ -42,9 +42,8 @@ class REMBO(Method):
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
         if self.dim > _LARGEST:
-            raise SettingError(
-                f"dim must be at most {_LARGEST}: the subspace is meant to be small; got {self.dim!r:.20}"
-            )
+            got = f"{self.dim!r:.20}"
+            raise SettingError(f"dim must be at most {_LARGEST}: the subspace is meant to be small; got {got}")
 
     def suggest(self, context: SuggestContext) -> Suggestion:
         A = context.study_rng.standard_normal((context.D, self.dim))
@@ -55,7 +54,8 @@ class REMBO(Method):
             pending=self._embedded(context.pending, context.pending_metadata, A),
         )
         answer = self.inner.suggest(low)
-        x = np.clip(A @ self._scale(answer.point), -1.0, 1.0)
+        z = np.sqrt(self.dim) * (2.0 * answer.point - 1.0)
+        x = np.clip(A @ z, -1.0, 1.0)
         return Suggestion(context.space.snap(0.5 * (x + 1.0)), answer.state, answer.cache, answer.point.tolist())
 
     def _embedded(self, X: Array, notes: Any, A: Array) -> Array:
@@ -72,6 +72,3 @@ class REMBO(Method):
             expected = f"{self.dim} numbers in [0, 1]"
             raise StateError(f"a trial's metadata: expected {expected}, got {note!r:.80}; was it edited?")
         return np.array(numbers, dtype=float)
-
-    def _scale(self, z: Array) -> Array:
-        return np.sqrt(self.dim) * (2.0 * z - 1.0)
