@@ -1,7 +1,6 @@
 """What a point is worth: schedules for beta, upper confidence bounds, expected improvement, feasibility.
 
-An acquisition turns posterior moments into a value and its partial derivatives by mean and variance; `value_at` and
-`value_and_gradient_at` carry them to points of the cube.
+An acquisition turns posterior moments into a value and its partial derivatives by mean and variance.
 
 | symbol   | shape            | meaning                                                      |
 |----------|------------------|--------------------------------------------------------------|
@@ -76,9 +75,7 @@ def ucb(beta_t: float) -> Acquisition:
 def log_expected_improvement(incumbent: float, spread: float = 1.0) -> Acquisition:
     """log E[max(f - incumbent, 0)], finite and with a useful slope far away from any hope of improvement.
 
-    Args:
-        incumbent: the value to improve on.
-        spread: by what standard deviations are to be multiplied, where they are known to be too large or too small.
+    Standard deviations are multiplied by `spread`, where they are known to be too large or too small.
     """
 
     def acquisition(mu: Array, s2: Array) -> Partials:

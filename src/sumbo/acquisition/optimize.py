@@ -10,6 +10,7 @@ Functions take many points at once, (m, D) -> (m,), because that is what makes t
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -45,15 +46,8 @@ def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = ne
         return -v
 
     # Tolerances 0: by default SciPy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each.
-    optimize.direct(
-        negative,
-        [(0.0, 1.0)] * dim,
-        maxfun=max(budget, 1),
-        maxiter=10**4,
-        vol_tol=0.0,
-        len_tol=0.0,
-        locally_biased=False,
-    )
+    exhaustive: dict[str, Any] = {"maxiter": 10**4, "vol_tol": 0.0, "len_tol": 0.0, "locally_biased": False}
+    optimize.direct(negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1), **exhaustive)
     return best_x, best_value
 
 

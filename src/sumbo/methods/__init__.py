@@ -17,11 +17,9 @@ from sumbo.gp.fit import FitSettings
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
 from sumbo.methods.base import Deadline, Method, SuggestContext, Suggestion, check_count
-from sumbo.methods.direct import Direct
 from sumbo.methods.full_gp import GPEI, GPUCB
-from sumbo.methods.random import Random
-from sumbo.methods.rembo import REMBO
-from sumbo.methods.sequential_groups import CyclicGroups, SequentialGroups
+from sumbo.methods.model_free import Direct, Random
+from sumbo.methods.nested import REMBO, CyclicGroups, SequentialGroups
 from sumbo.space.parameters import closest
 
 __all__ = ["GPEI", "GPUCB", "REMBO", "AddGPUCB", "Auto", "CyclicGroups", "Direct", "Random", "SequentialGroups"]
@@ -36,20 +34,12 @@ _SETTINGS: dict[str, Any] = {method.__name__: method for method in METHODS.value
 
 
 def resolve(method: str | Method) -> Method:
-    """A method from its short name, or the method itself.
-
-    Raises:
-        SettingError: no such method; the message names the nearest.
-    """
+    """A method from its short name, or the method itself; a SettingError if there is none, which names the nearest."""
     return method if isinstance(method, Method) else method_class(method)()
 
 
 def method_class(name: Any) -> type[Method]:
-    """The class of a method: one of ours, or one that an installed package has.
-
-    Raises:
-        SettingError: there is none of that name, or it cannot be used; the message says why.
-    """
+    """The class of a method, ours or an installed package's; a SettingError says why there is none to be used."""
     if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     installed = entry_points(group="sumbo.methods")
@@ -88,11 +78,7 @@ def method_to_dict(method: Any) -> dict[str, Any]:
 
 
 def method_from_dict(data: Any) -> Any:
-    """The settings that `method_to_dict` wrote.
-
-    Raises:
-        StateError: an unknown type or setting, or a value that it refuses.
-    """
+    """The settings that `method_to_dict` wrote; a StateError for an unknown type or setting, or a value refused."""
     name = data.get("type") if isinstance(data, dict) else None
     try:
         kind: Any = _SETTINGS[name] if name in _SETTINGS else method_class(name)

@@ -26,11 +26,7 @@ _FIRST_ROWS = 16  # points for which something is computed before anyone looks a
 
 
 def check_count(name: str, value: Any, least: int = 1, otherwise: str = "") -> int:
-    """The value as an int.
-
-    Raises:
-        SettingError: it is not a whole number from `least` up; the message names what is taken `otherwise`.
-    """
+    """The value as an int; a SettingError unless it is a whole number from `least` up, or what stands `otherwise`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise SettingError(f"{name} must be a whole number from {least} up{otherwise}; got {value!r}")
     return int(value)

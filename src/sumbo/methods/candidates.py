@@ -76,14 +76,14 @@ def loo_calibration(model: AdditiveGP) -> float:
 
 def _promising(model: AdditiveGP) -> NDArray[np.intp]:
     """Which of the points seen are the better third."""
-    return _by_value(model)[: max(_LEAST_PROMISING, model.n // 3)]
+    return np.argsort(-model.y, kind="stable")[: max(_LEAST_PROMISING, model.n // 3)]
 
 
 def maximise_joint(
     model: AdditiveGP,
     acquisition: Acquisition,
     context: SuggestContext,
-    extra: Array | None = None,
+    extra: Array,
     *,
     box: Box | None = None,
     feasibility: Feasibility | None = None,
@@ -125,13 +125,12 @@ def maximise_joint(
         return a, (box.high - box.low) * gradient
 
     Z = space.snap(box.inside(context.rng.random((_CANDIDATES, context.D))))
-    if local and extra is not None:
+    if local:
         kept = context.rng.random(Z[::2].shape) >= _CHANGED / context.D
         Z[::2] = np.where(kept, extra[0], Z[::2])
     values = deadline.evaluated(value, Z, 0.5)
     starts = Z[spread_starts(values, _STARTS, context.rng)]
-    if extra is not None:
-        starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
+    starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
     stop = deadline.stops()
     points, _ = optimize.ascend(value_and_gradient, box.within(starts), stop=stop)
     best, _ = optimize.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
@@ -159,11 +158,7 @@ def group_starts(model: AdditiveGP, context: SuggestContext, count: int = 3) -> 
 
 def incumbents(model: AdditiveGP, count: int) -> Array:
     """The points with the best values seen, (count, D)."""
-    return model.X[_by_value(model)[:count]]
-
-
-def _by_value(model: AdditiveGP) -> NDArray[np.intp]:
-    return np.argsort(-model.y, kind="stable")
+    return model.X[np.argsort(-model.y, kind="stable")[:count]]
 
 
 def maximise_groups(
@@ -179,7 +174,9 @@ def maximise_groups(
     paper did it.
     """
     if not model.decomposition.disjoint:
-        starts = None if direct else np.vstack([incumbents(model, 2), group_starts(model, context)])
+        starts = incumbents(model, 2)
+        if direct is None:
+            starts = np.vstack([starts, group_starts(model, context)])
         return maximise_joint(model, acquisition, context, starts, direct=direct)
     if direct is not None:
         return _maximise_groups_by_direct(model, acquisition, context, max(1, direct // len(model.groups)))
@@ -200,10 +197,8 @@ def maximise_groups(
 def maximise_path(path: SamplePath, context: SuggestContext, extra: Array) -> Array:
     """Where a function drawn from a model is largest: every group at the top of its own part, where they are separate.
 
-    Args:
-        path: a sum of functions of the groups, exactly, so that its maximum is the sum of theirs.
-        context: gives the space, randomness and the deadline.
-        extra: further candidates, (k, D), such as the incumbents.
+    The path is a sum of functions of the groups, exactly, so that its maximum is the sum of theirs. The extra points,
+    (k, D), such as the incumbents, are candidates too.
     """
     # A draw has more tops than a bound, and there is no exploration to make up for a missed one.
     Z = np.vstack([context.uniform(_CANDIDATES), extra])

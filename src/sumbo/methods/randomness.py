@@ -14,11 +14,7 @@ _ENUMERABLE = 100_000  # points of a space that may be gone through one by one
 
 
 def checked_seed(seed: Any) -> int:
-    """The seed as an int; None is drawn by the operating system.
-
-    Raises:
-        SettingError: it is not a whole number from 0 up.
-    """
+    """The seed as an int; None is drawn by the operating system, anything else is a SettingError."""
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
     return check_count("seed", seed, 0, ", or None")
@@ -39,14 +35,8 @@ def nearest_untried(
 ) -> tuple[dict[str, Any], Array]:
     """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one.
 
-    Args:
-        space: what is searched.
-        point: the suggestion in the unit cube, (D,).
-        seen: the bytes of the unit-cube points asked before; a set, as there are many.
-        rng: where neighbours are drawn from.
-
-    Returns:
-        The point as params, and in the unit cube.
+    The suggestion is a point of the unit cube, (D,), and so are the ones asked before, of which `seen` has the bytes.
+    Returns the point as params, and in the unit cube.
     """
     exhausted = space.size is not None and len(seen) >= space.size
     for neighbour in _nearer_first(space, point, rng):

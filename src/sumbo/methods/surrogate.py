@@ -111,11 +111,7 @@ class ModelState:
 
     @classmethod
     def from_dict(cls, data: State, blank: AdditiveGP) -> "ModelState":
-        """The state of a model of this kind, read back.
-
-        Raises:
-            StateError: it was edited, or is of another space.
-        """
+        """The state of a model of this kind, read back; a StateError if it was edited, or is of another space."""
         try:
             state = cls(**data)
             dims = [Decomposition(g).dim for g in (state.groups, state.candidate) if g is not None]
@@ -201,8 +197,6 @@ class _Update:
             return self._consider_freedom(self._present(), state)
         return self._present(), state
 
-    # --- steps -------------------------------------------------------------------------------------------------
-
     def _learn(self) -> tuple[AdditiveGP, ModelState]:
         """Learn hyperparameters, and groups where these are taken as they are chosen."""
         settings, fit, known = self.settings, self._fit(self.state), self.known
@@ -266,8 +260,6 @@ class _Update:
         if is_better(other, present):
             return other, replace(self._kept(other, state), warped=transform.warped)
         return present, state
-
-    # --- parts of them -----------------------------------------------------------------------------------------
 
     def _scaled(self, model: AdditiveGP, transform: OutcomeTransform | None = None) -> AdditiveGP:
         return replace(model, outcome_transform=transform or self.transform)
@@ -345,7 +337,7 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     For the evidence, the worse half of the values counts as much as the better one. So values are warped only as long
     as the better half, which is the same on both scales, is predicted better that way as well.
     """
-    speaks_for_it, warped = has_more_evidence(other, present), other.outcome_transform.warped
+    speaks_for_it, warped = worth(other) > worth(present), other.outcome_transform.warped
     if warped == present.outcome_transform.warped or other.n > _LONG_DECIDED:
         return speaks_for_it
     error, present_error = (
@@ -355,12 +347,7 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     return speaks_for_it and predicts_better if warped else speaks_for_it or predicts_better
 
 
-def has_more_evidence(other: AdditiveGP, present: AdditiveGP) -> bool:
-    """Does the evidence speak for the other model, beyond what luck and warping are charged for?"""
-    return _worth(other) > _worth(present)
-
-
-def _worth(model: AdditiveGP) -> float:
+def worth(model: AdditiveGP) -> float:
     """Evidence, on a scale that all models share, less log D for every dimension that joins another.
 
     Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
