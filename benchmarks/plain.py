@@ -11,7 +11,7 @@ from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import Method, SuggestContext, Suggestion
 from sumbo.methods.candidates import incumbents, maximise_joint
-from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate, with_pending
+from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate
 
 # The common lengthscale is learned around 0.5 sqrt(D), each dimension's is shrunk hard to it, and noise is held down.
 FIT = FitSettings(lengthscale=0.5, deviation_sd=0.3, noise=1e-4, noise_sd=2.0)
@@ -35,7 +35,7 @@ class Plain(Method):
         whole = Decomposition([tuple(range(context.D))])
         learning = SurrogateSettings("matern52", FIT, whole, None, fit_due=learned_every(self.cycle))
         model, state = update_surrogate(context, learning)
-        gp = with_pending(model, context)
+        gp = model.hallucinate(context.pending)
         point = maximise_joint(gp, log_expected_improvement(best_seen(gp)), context, incumbents(model, 1))
         return Suggestion(point, state, model)
 

@@ -19,7 +19,7 @@ from runs import Run, Timed, Work, measured, news
 import sumbo
 from sumbo.gp.fit import FitSettings
 from sumbo.methods import Auto, Method
-from sumbo.methods.surrogate import SurrogateSettings, has_more_evidence
+from sumbo.methods.surrogate import SurrogateSettings, worth
 from sumbo.problems import Problem
 
 # D, d, M of the paper's synthetic functions
@@ -70,7 +70,7 @@ ABLATION = {
     "auto-no-full-order-term": Changed(names={"SurrogateSettings": _learning(full_order=False)}),
     "auto-no-compressing": Changed(names={"SurrogateSettings": _learning(warp=False)}),
     "auto-compressing-by-evidence-alone": Changed(
-        names={"is_better": has_more_evidence}, module="sumbo.methods.surrogate"
+        names={"is_better": lambda other, present: worth(other) > worth(present)}, module="sumbo.methods.surrogate"
     ),
     "auto-lengthscales-never-free": Changed(names={"_FREE_FIT": None}),
     "auto-no-box": Changed(names={"trust_region": lambda model, space: None}),

@@ -15,12 +15,11 @@ from errors import HOME, OURS, OUT_OF_REACH, all_raised, raised
 from studies import write_study
 
 import sumbo
-from sumbo.acquisition.functions import check_delta
+from sumbo.acquisition.functions import check_beta
 from sumbo.cli import main
 from sumbo.errors import MissingPackageError, SettingError, StateError, StoreError
 from sumbo.gp import threads
 from sumbo.methods import method_to_dict
-from sumbo.methods.base import check_groups
 from sumbo.paper import experiments, runs
 from sumbo.paper.runs import Task
 
@@ -103,7 +102,7 @@ def test_an_edited_state_says_where_and_what_to_do(message, saved):
 @pytest.mark.parametrize("delta", [0.0, 1.0, "small", None])
 def test_delta_is_a_probability(delta):
     with pytest.raises(SettingError, match="between 0 and 1; got"):
-        check_delta(delta)
+        check_beta("theorem", delta)
 
 
 # --- settings -----------------------------------------------------------------------------------------------
@@ -114,7 +113,9 @@ SETTINGS = {
     "starts must be from 0 up, evaluations from 1 up; got -1, 5": lambda: sumbo.gp.fit.FitSettings(
         starts=-1, evaluations=5
     ),
-    "groups cover 2 dimensions, the space has 3": lambda: check_groups([(0, 1)], sumbo.Space.from_bounds([(0, 1)] * 3)),
+    "groups cover 2 dimensions, the space has 3": lambda: sumbo.Optimizer(
+        [(0, 1)] * 3, sumbo.SequentialGroups(groups=[(0, 1)])
+    ),
     "threads must be a whole number from 1 up; got 0": lambda: threads.use(0),
 }
 

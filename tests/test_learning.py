@@ -19,7 +19,6 @@ from sumbo.methods.surrogate import (
     learned_every,
     learned_geometrically,
     update_surrogate,
-    with_pending,
 )
 
 # --- queries made by hand -----------------------------------------------------------------------------------
@@ -238,8 +237,8 @@ def test_running_points_change_the_uncertainty_but_not_the_mean():
     X, y = data(10)
     model, _ = update_surrogate(query(X, y), learning(learned_every(3)))
     point = np.array([[0.11, 0.93, 0.4]])
-    both = with_pending(model, query(X, y, pending=point))
-    assert with_pending(model, query(X, y)) is model
+    both = model.hallucinate(point)
+    assert model.hallucinate(query(X, y).pending) is model
     assert both.posterior(point)[0] == pytest.approx(model.posterior(point)[0], abs=1e-6)
     assert both.posterior(point)[1] < model.posterior(point)[1]
 

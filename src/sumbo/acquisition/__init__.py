@@ -5,7 +5,7 @@ does not have. So `ready` does that in the background, and until it is done such
 """
 
 import functools
-import threading
+from threading import Thread
 
 import numpy as np
 
@@ -14,18 +14,17 @@ from sumbo.acquisition import optimize
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 
-_done = threading.Event()
-
 
 def ready() -> bool:
     """Are the compiled loops loaded? Starts loading them on the first call."""
-    _start()
-    return _done.is_set()
+    return not _started().is_alive()
 
 
 @functools.cache
-def _start() -> None:
-    threading.Thread(target=_exercise, name="sumbo-warmup", daemon=True).start()
+def _started() -> Thread:
+    thread = Thread(target=_exercise, name="sumbo-warmup", daemon=True)
+    thread.start()
+    return thread
 
 
 def _exercise() -> None:
@@ -41,4 +40,3 @@ def _exercise() -> None:
         return -np.square(Z - 0.5).sum(axis=1), 1.0 - 2.0 * Z
 
     optimize.ascend(bowl, X)
-    _done.set()

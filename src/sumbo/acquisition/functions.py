@@ -1,7 +1,6 @@
 """What a point is worth: schedules for beta, upper confidence bounds, expected improvement, feasibility.
 
-An acquisition turns posterior moments into a value and its partial derivatives by mean and variance; `value_at` and
-`value_and_gradient_at` carry them to points of the cube.
+An acquisition turns posterior moments into a value and its partial derivatives by mean and variance.
 
 | symbol   | shape            | meaning                                                      |
 |----------|------------------|--------------------------------------------------------------|
@@ -57,6 +56,11 @@ def additive_beta(rule: str | float, t: int, sizes: Sequence[int], delta: float 
     return float(rule)
 
 
+def full_beta(rule: str | float, t: int, D: int, delta: float = 0.1) -> float:
+    """beta_t of GP-UCB: the same rules."""
+    return full_theorem_beta(t, D=D, delta=delta) if rule == "theorem" else additive_beta(rule, t, [D])
+
+
 def ucb(beta_t: float) -> Acquisition:
     """mu + sqrt(beta_t) sigma. On components and summed over them, this is equation `addgpbutility`."""
     root = math.sqrt(max(beta_t, 0.0))
@@ -71,9 +75,7 @@ def ucb(beta_t: float) -> Acquisition:
 def log_expected_improvement(incumbent: float, spread: float = 1.0) -> Acquisition:
     """log E[max(f - incumbent, 0)], finite and with a useful slope far away from any hope of improvement.
 
-    Args:
-        incumbent: the value to improve on.
-        spread: by what standard deviations are to be multiplied, where they are known to be too large or too small.
+    Standard deviations are multiplied by `spread`, where they are known to be too large or too small.
     """
 
     def acquisition(mu: Array, s2: Array) -> Partials:
@@ -146,8 +148,8 @@ class Feasibility:
         return (1.0 + moments.mean) / np.sqrt(s2), s2, moments
 
 
-def check_beta(beta: str | float) -> None:
-    """Raise a SettingError unless beta is "practical", "theorem" or a number that is not negative."""
+def check_beta(beta: str | float, delta: float = 0.1) -> None:
+    """Raise a SettingError unless beta is "practical", "theorem" or a number from 0 up, and delta a probability."""
     if isinstance(beta, str):
         valid = beta in ("practical", "theorem")
     else:
@@ -155,9 +157,5 @@ def check_beta(beta: str | float) -> None:
         valid = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
     if not valid:
         raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
-
-
-def check_delta(delta: float) -> None:
-    """Raise a SettingError unless delta is a probability."""
     if not isinstance(delta, numbers.Real) or not 0.0 < delta < 1.0:
         raise SettingError(f"delta must be between 0 and 1; got {delta!r}")

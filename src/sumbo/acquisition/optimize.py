@@ -10,6 +10,7 @@ Functions take many points at once, (m, D) -> (m,), because that is what makes t
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -45,15 +46,8 @@ def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = ne
         return -v
 
     # Tolerances 0: by default SciPy gives up on volumes under 1e-16, which in 40 dimensions is a few thirds each.
-    optimize.direct(
-        negative,
-        [(0.0, 1.0)] * dim,
-        maxfun=max(budget, 1),
-        maxiter=10**4,
-        vol_tol=0.0,
-        len_tol=0.0,
-        locally_biased=False,
-    )
+    exhaustive: dict[str, Any] = {"maxiter": 10**4, "vol_tol": 0.0, "len_tol": 0.0, "locally_biased": False}
+    optimize.direct(negative, [(0.0, 1.0)] * dim, maxfun=max(budget, 1), **exhaustive)
     return best_x, best_value
 
 
@@ -115,6 +109,15 @@ def ascend(
     return x, f
 
 
+def neighbours(x: Array, choices: Sequence[tuple[int, Array]]) -> Array:
+    """All points that differ from x, (D,), in one of these dimensions, where they have one of these values: (k, D)."""
+    changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
+    Z = np.tile(x, (len(changes), 1))
+    for row, (i, v) in zip(Z, changes, strict=True):
+        row[i] = v
+    return Z
+
+
 def polish(
     value: Value,
     x: Array,
@@ -129,13 +132,10 @@ def polish(
     """
     best = float(value(x[None])[0])
     for _ in range(rounds):
-        changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
-        if not changes or stop():
+        Z = neighbours(x, choices)
+        if not len(Z) or stop():
             return x
-        neighbours = np.tile(x, (len(changes), 1))
-        for neighbour, (i, v) in zip(neighbours, changes, strict=True):
-            neighbour[i] = v
-        candidate, found = best_of(value, neighbours)
+        candidate, found = best_of(value, Z)
         if not found > best:
             return x
         x, best = candidate, found

@@ -9,7 +9,6 @@ The class is a frozen dataclass, a `Method` whose `name` is that name. Its setti
 """
 
 import dataclasses
-import difflib
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -18,11 +17,14 @@ from sumbo.gp.fit import FitSettings
 from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.auto import Auto
 from sumbo.methods.base import Deadline, Method, SuggestContext, Suggestion, check_count
-from sumbo.methods.direct import Direct
 from sumbo.methods.full_gp import GPEI, GPUCB
-from sumbo.methods.random import Random
-from sumbo.methods.rembo import REMBO
-from sumbo.methods.sequential_groups import CyclicGroups, SequentialGroups
+from sumbo.methods.model_free import Direct, Random
+from sumbo.methods.nested import REMBO, CyclicGroups, SequentialGroups
+from sumbo.space.parameters import closest
+
+__all__ = ["GPEI", "GPUCB", "REMBO", "AddGPUCB", "Auto", "CyclicGroups", "Direct", "Random", "SequentialGroups"]
+__all__ += ["Deadline", "Method", "SuggestContext", "Suggestion", "check_count"]
+__all__ += ["METHODS", "method_class", "method_from_dict", "method_to_dict", "resolve"]
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -32,20 +34,12 @@ _SETTINGS: dict[str, Any] = {method.__name__: method for method in METHODS.value
 
 
 def resolve(method: str | Method) -> Method:
-    """A method from its short name, or the method itself.
-
-    Raises:
-        SettingError: no such method; the message names the nearest.
-    """
+    """A method from its short name, or the method itself; a SettingError if there is none, which names the nearest."""
     return method if isinstance(method, Method) else method_class(method)()
 
 
 def method_class(name: Any) -> type[Method]:
-    """The class of a method: one of ours, or one that an installed package has.
-
-    Raises:
-        SettingError: there is none of that name, or it cannot be used; the message says why.
-    """
+    """The class of a method, ours or an installed package's; a SettingError says why there is none to be used."""
     if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     installed = entry_points(group="sumbo.methods")
@@ -53,7 +47,7 @@ def method_class(name: Any) -> type[Method]:
     homes = {entry.value: entry for entry in found}
     if not homes:
         names = [*METHODS, *sorted(installed.names - set(METHODS))]
-        near = difflib.get_close_matches(str(name), names, n=1)
+        near = closest(name, names)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise SettingError(f"method must be one of {', '.join(names)}, or a method object; got {name!r}.{hint}")
     if len(homes) > 1:
@@ -84,11 +78,7 @@ def method_to_dict(method: Any) -> dict[str, Any]:
 
 
 def method_from_dict(data: Any) -> Any:
-    """The settings that `method_to_dict` wrote.
-
-    Raises:
-        StateError: an unknown type or setting, or a value that it refuses.
-    """
+    """The settings that `method_to_dict` wrote; a StateError for an unknown type or setting, or a value refused."""
     name = data.get("type") if isinstance(data, dict) else None
     try:
         kind: Any = _SETTINGS[name] if name in _SETTINGS else method_class(name)
@@ -101,41 +91,13 @@ def method_from_dict(data: Any) -> Any:
         raise StateError(
             f"method: {data['type']} has no setting {', '.join(map(str, unknown))}; was it saved by a newer sumbo?"
         )
-    values = {name: _setting(data[name]) for name in known & set(data)}
+    given = {name: data[name] for name in known & set(data)}
+    values = {name: method_from_dict(v) if isinstance(v, dict) else _tuples(v) for name, v in given.items()}
     try:
         return kind(**values)
     except (SumboError, TypeError, ValueError) as error:
         raise StateError(f"method: {data['type']} cannot be restored: {error}") from None
 
 
-def _setting(value: Any) -> Any:
-    if isinstance(value, dict):
-        return method_from_dict(value)
-    return _tuples(value)
-
-
 def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
-
-
-__all__ = [
-    "GPEI",
-    "GPUCB",
-    "METHODS",
-    "REMBO",
-    "AddGPUCB",
-    "Auto",
-    "CyclicGroups",
-    "Deadline",
-    "Direct",
-    "Method",
-    "Random",
-    "SequentialGroups",
-    "SuggestContext",
-    "Suggestion",
-    "check_count",
-    "method_class",
-    "method_from_dict",
-    "method_to_dict",
-    "resolve",
-]
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -3,7 +3,7 @@
 | symbol   | meaning                                                                  |
 |----------|--------------------------------------------------------------------------|
 | d, M     | size of the largest group, number of groups                              |
-| t        | number of the context, from 1                                              |
+| t        | number of the query, from 1                                              |
 | beta_t   | weight of exploration                                                    |
 | N_init, N_cyc | random points at the start; learn again after so many more          |
 """
@@ -15,35 +15,14 @@ import numpy as np
 
 from sumbo import structure
 from sumbo._typing import Array
-from sumbo.acquisition.functions import (
-    Acquisition,
-    additive_beta,
-    check_beta,
-    check_delta,
-    log_expected_improvement,
-    ucb,
-)
+from sumbo.acquisition.functions import additive_beta, check_beta, log_expected_improvement, ucb
 from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import SuggestContext, Suggestion, check_choice, check_count
-from sumbo.methods.candidates import (
-    direct_budget,
-    incumbents,
-    maximise_groups,
-    maximise_groups_by_direct,
-    maximise_joint,
-    maximise_path,
-)
-from sumbo.methods.surrogate import (
-    SurrogateMethod,
-    SurrogateSettings,
-    best_seen,
-    check_settings,
-    learned_every,
-    with_pending,
-)
+from sumbo.methods.candidates import direct_budget, incumbents, maximise_groups, maximise_joint, maximise_path
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, check_settings, learned_every
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
@@ -107,8 +86,7 @@ class AddGPUCB(SurrogateMethod):
         check_count("group_size", self.group_size)
         if self.trials is not None:
             check_count("trials", self.trials)
-        check_beta(self.beta)
-        check_delta(self.delta)
+        check_beta(self.beta, self.delta)
 
     def group_constraints(self, space: Space) -> GroupConstraints:
         most, limit = self.group_size, "group_size"
@@ -129,10 +107,11 @@ class AddGPUCB(SurrogateMethod):
         if self.acquisition == "thompson":
             path = model.sample_path(context.rng, features=512)
             return Suggestion(maximise_path(path, context, incumbents(model, 10)), state, model)
-        gp = with_pending(model, context)
+        gp = model.hallucinate(context.pending)
         # Algorithm 1: in each group the maximiser of its own upper confidence bound (1), put together (2).
         bound = ucb(additive_beta(self.beta, context.taken + 1, list(map(len, gp.groups)), self.delta))
-        x_t = self._argmax(gp, bound, context)
+        direct = self.direct_evaluations or int(0.9 * direct_budget(context.D)) if self.maximiser == "direct" else None
+        x_t = maximise_groups(gp, bound, context, direct)
         if self.acquisition != "ucb":
             joint = bound
             if self.acquisition != "joint-ucb":
@@ -140,12 +119,6 @@ class AddGPUCB(SurrogateMethod):
             x_t = maximise_joint(gp, joint, context, np.vstack([x_t, incumbents(model, 2)]))
         # Querying f at x_t (3) and adding it to the data (4, 5) is the caller's part.
         return Suggestion(x_t, state, model)
-
-    def _argmax(self, gp: AdditiveGP, bound: Acquisition, context: SuggestContext) -> Array:
-        if self.maximiser == "direct":
-            budget = self.direct_evaluations or int(0.9 * direct_budget(context.D))
-            return maximise_groups_by_direct(gp, bound, context, budget)
-        return maximise_groups(gp, bound, context)
 
     def surrogate(self, space: Space) -> SurrogateSettings:
         known, d = self.group_constraints(space), self.group_size

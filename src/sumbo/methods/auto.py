@@ -20,7 +20,7 @@ from sumbo.gp.fit import FitSettings
 from sumbo.gp.solvers import chosen
 from sumbo.methods.base import SuggestContext, Suggestion, check_count
 from sumbo.methods.candidates import group_starts, incumbents, loo_calibration, maximise_joint, trust_region
-from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, learned_geometrically, with_pending
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, learned_geometrically
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
@@ -85,7 +85,7 @@ class Auto(SurrogateMethod):
         if context.taken < self.n_init or not context.has_values or too_early:
             return Suggestion(space_filling(context, _INSET if context.taken < _INSIDE else 1.0), context.state)
         model, state = self.update(context)
-        gp = with_pending(model, context)
+        gp = model.hallucinate(context.pending)
         starts = np.vstack([incumbents(model, 2), group_starts(model, context)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
         away = _AWAY_FROM_OTHERS if among_others else _AWAY

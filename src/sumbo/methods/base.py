@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumbo._typing import Array
-from sumbo.errors import DecompositionError, SettingError
+from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints
@@ -25,14 +25,10 @@ State = dict[str, Any]
 _FIRST_ROWS = 16  # points for which something is computed before anyone looks at the clock
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """The value as an int.
-
-    Raises:
-        SettingError: it is not a whole number from `least` up.
-    """
+def check_count(name: str, value: Any, least: int = 1, otherwise: str = "") -> int:
+    """The value as an int; a SettingError unless it is a whole number from `least` up, or what stands `otherwise`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise SettingError(f"{name} must be a whole number from {least} up; got {value!r}")
+        raise SettingError(f"{name} must be a whole number from {least} up{otherwise}; got {value!r}")
     return int(value)
 
 
@@ -40,13 +36,6 @@ def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
     """Raise a SettingError unless the value is one of those allowed."""
     if value not in allowed:
         raise SettingError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
-
-
-def check_groups(groups: Sequence[Sequence[int]] | None, space: Space) -> None:
-    """Raise a DecompositionError unless known groups are those of this many dimensions."""
-    covered = space.dim if groups is None else len({i for group in groups for i in group})
-    if covered != space.dim:
-        raise DecompositionError(f"groups cover {covered} dimensions, the space has {space.dim}")
 
 
 @dataclass(frozen=True, slots=True)

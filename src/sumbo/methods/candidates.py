@@ -76,17 +76,18 @@ def loo_calibration(model: AdditiveGP) -> float:
 
 def _promising(model: AdditiveGP) -> NDArray[np.intp]:
     """Which of the points seen are the better third."""
-    return _by_value(model)[: max(_LEAST_PROMISING, model.n // 3)]
+    return np.argsort(-model.y, kind="stable")[: max(_LEAST_PROMISING, model.n // 3)]
 
 
 def maximise_joint(
     model: AdditiveGP,
     acquisition: Acquisition,
     context: SuggestContext,
-    extra: Array | None = None,
+    extra: Array,
     *,
     box: Box | None = None,
     feasibility: Feasibility | None = None,
+    direct: int | None = None,
 ) -> Array:
     """Where the acquisition of the sum is largest: many starts over the whole cube, each climbed.
 
@@ -100,6 +101,7 @@ def maximise_joint(
             coordinates only, for the same reason for which there is a box.
         feasibility: where evaluations succeed. The log of the probability is added: the acquisition should be a
             logarithm too, or on a scale where that is a fair price.
+        direct: so many evaluations of DIRECT on all dimensions at once instead, as the paper did for GP-UCB and GP-EI.
     """
     space, deadline = context.space, context.deadline
     local, box = box is not None, box or Box(np.zeros(context.D), np.ones(context.D))
@@ -108,6 +110,9 @@ def maximise_joint(
         moments = model.moments(Z)
         a = acquisition(moments.mean, moments.variance)[0]
         return a if feasibility is None else a + feasibility.value(Z)
+
+    if direct is not None:
+        return space.snap(optimize.direct(value, context.D, direct, stop=deadline.passed)[0])
 
     def value_and_gradient(V: Array) -> tuple[Array, Array]:
         Z = box.inside(V)
@@ -120,13 +125,12 @@ def maximise_joint(
         return a, (box.high - box.low) * gradient
 
     Z = space.snap(box.inside(context.rng.random((_CANDIDATES, context.D))))
-    if local and extra is not None:
+    if local:
         kept = context.rng.random(Z[::2].shape) >= _CHANGED / context.D
         Z[::2] = np.where(kept, extra[0], Z[::2])
     values = deadline.evaluated(value, Z, 0.5)
     starts = Z[spread_starts(values, _STARTS, context.rng)]
-    if extra is not None:
-        starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
+    starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
     stop = deadline.stops()
     points, _ = optimize.ascend(value_and_gradient, box.within(starts), stop=stop)
     best, _ = optimize.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
@@ -138,11 +142,8 @@ def _best_neighbours(value: optimize.Value, x: Array, context: SuggestContext) -
 
     Another category may want other numbers with it: only a climb from there shows what it is worth.
     """
-    changes = [(i, c) for i, choices in alternatives(context) if context.space.nominal[i] for c in choices if c != x[i]]
-    Z = np.tile(x, (len(changes), 1))
-    for row, (i, c) in zip(Z, changes, strict=True):
-        row[i] = c
-    return Z[np.argsort(-context.deadline.evaluated(value, Z, 0.1), kind="stable")[:_NEIGHBOURS]] if changes else Z
+    Z = optimize.neighbours(x, [(i, values) for i, values in alternatives(context) if context.space.nominal[i]])
+    return Z[np.argsort(-context.deadline.evaluated(value, Z, 0.1), kind="stable")[:_NEIGHBOURS]] if len(Z) else Z
 
 
 def group_starts(model: AdditiveGP, context: SuggestContext, count: int = 3) -> Array:
@@ -157,26 +158,28 @@ def group_starts(model: AdditiveGP, context: SuggestContext, count: int = 3) -> 
 
 def incumbents(model: AdditiveGP, count: int) -> Array:
     """The points with the best values seen, (count, D)."""
-    return model.X[_by_value(model)[:count]]
+    return model.X[np.argsort(-model.y, kind="stable")[:count]]
 
 
-def _by_value(model: AdditiveGP) -> NDArray[np.intp]:
-    return np.argsort(-model.y, kind="stable")
-
-
-def maximise_groups(model: AdditiveGP, acquisition: Acquisition, context: SuggestContext) -> Array:
+def maximise_groups(
+    model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, direct: int | None = None
+) -> Array:
     """Line 1 of Algorithm 1 for all groups at once: each component's acquisition, climbed from its best candidates.
 
     The sum over groups is climbed from points that combine every group's k-th best candidate; being a sum over separate
     coordinates, it moves each group up its own acquisition. Then every group takes the best of its own.
 
-    Groups that overlap cannot each have their own best: there the exact acquisition of the sum is climbed instead, from
-    what the groups suggest.
+    Groups that overlap cannot each have their own best: there the exact acquisition of the sum is maximised instead,
+    from what the groups suggest. With `direct`, so many evaluations of DIRECT are shared between the groups, as the
+    paper did it.
     """
     if not model.decomposition.disjoint:
-        return maximise_joint(
-            model, acquisition, context, np.vstack([incumbents(model, 2), group_starts(model, context)])
-        )
+        starts = incumbents(model, 2)
+        if direct is None:
+            starts = np.vstack([starts, group_starts(model, context)])
+        return maximise_joint(model, acquisition, context, starts, direct=direct)
+    if direct is not None:
+        return _maximise_groups_by_direct(model, acquisition, context, max(1, direct // len(model.groups)))
 
     def values(Z: Array) -> Array:  # (M, m)
         moments = model.group_moments(Z)
@@ -194,10 +197,8 @@ def maximise_groups(model: AdditiveGP, acquisition: Acquisition, context: Sugges
 def maximise_path(path: SamplePath, context: SuggestContext, extra: Array) -> Array:
     """Where a function drawn from a model is largest: every group at the top of its own part, where they are separate.
 
-    Args:
-        path: a sum of functions of the groups, exactly, so that its maximum is the sum of theirs.
-        context: gives the space, randomness and the deadline.
-        extra: further candidates, (k, D), such as the incumbents.
+    The path is a sum of functions of the groups, exactly, so that its maximum is the sum of theirs. The extra points,
+    (k, D), such as the incumbents, are candidates too.
     """
     # A draw has more tops than a bound, and there is no exploration to make up for a missed one.
     Z = np.vstack([context.uniform(_CANDIDATES), extra])
@@ -226,39 +227,18 @@ def _climbed_by_group(
     return optimize.polish(lambda Z: values(Z).sum(axis=0), best_of_all, alternatives(context), stop=stop)
 
 
-def maximise_groups_by_direct(
+def _maximise_groups_by_direct(
     model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, budget: int
 ) -> Array:
-    """Line 1 of Algorithm 1 as the paper did it: DIRECT on each group, the budget shared between them.
-
-    Groups that overlap do not split: there DIRECT goes over all dimensions at once.
-    """
-    if not model.decomposition.disjoint:
-        return maximise_joint_by_direct(model, acquisition, context, budget)
     x = np.empty(context.D)
     for j, group in enumerate(model.groups):
-        indices = list(group)
 
         def value(Z_j: Array, j: int = j) -> Array:
             mean, std = model.group_posterior(j, Z_j)
             return acquisition(mean, np.square(std))[0]
 
-        x[indices], _ = optimize.direct(
-            value, len(group), max(1, budget // len(model.groups)), stop=context.deadline.passed
-        )
+        x[list(group)], _ = optimize.direct(value, len(group), budget, stop=context.deadline.passed)
     return context.space.snap(x)
-
-
-def maximise_joint_by_direct(
-    model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, budget: int
-) -> Array:
-    """DIRECT on all dimensions at once, as the paper did for GP-UCB and GP-EI."""
-
-    def value(Z: Array) -> Array:
-        moments = model.moments(Z)
-        return acquisition(moments.mean, moments.variance)[0]
-
-    return context.space.snap(optimize.direct(value, context.D, budget, stop=context.deadline.passed)[0])
 
 
 def direct_budget(D: int) -> int:

@@ -4,21 +4,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from sumbo.acquisition import functions
-from sumbo.acquisition.functions import Acquisition, log_expected_improvement
+from sumbo.acquisition.functions import Acquisition, check_beta, full_beta, log_expected_improvement, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import SuggestContext, Suggestion
-from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint, maximise_joint_by_direct
-from sumbo.methods.surrogate import (
-    SurrogateMethod,
-    SurrogateSettings,
-    best_seen,
-    check_settings,
-    learned_every,
-    with_pending,
-)
+from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, check_settings, learned_every
 from sumbo.space import Space
 
 
@@ -50,13 +42,9 @@ class FullModelMethod(SurrogateMethod):
         if context.taken < self.n_init or not context.has_values:
             return Suggestion(context.uniform(1)[0], context.state)
         model, state = self.update(context)
-        gp = with_pending(model, context)
-        acquisition = self.acquisition(gp, context)
-        if self.maximiser == "direct":
-            budget = self.direct_evaluations or direct_budget(context.D)
-            point = maximise_joint_by_direct(gp, acquisition, context, budget)
-        else:
-            point = maximise_joint(gp, acquisition, context, incumbents(model, 2))
+        gp = model.hallucinate(context.pending)
+        direct = self.direct_evaluations or direct_budget(context.D) if self.maximiser == "direct" else None
+        point = maximise_joint(gp, self.acquisition(gp, context), context, incumbents(model, 2), direct=direct)
         return Suggestion(point, state, model)
 
     def surrogate(self, space: Space) -> SurrogateSettings:
@@ -84,16 +72,10 @@ class GPUCB(FullModelMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        functions.check_beta(self.beta)
-        functions.check_delta(self.delta)
+        check_beta(self.beta, self.delta)
 
     def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
-        t = context.taken + 1
-        if self.beta == "practical":
-            return functions.ucb(functions.practical_beta(t, context.D))
-        if self.beta == "theorem":
-            return functions.ucb(functions.full_theorem_beta(t, D=context.D, delta=self.delta))
-        return functions.ucb(float(self.beta))
+        return ucb(full_beta(self.beta, context.taken + 1, context.D, self.delta))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """What everyone who asks a method for points needs: its randomness, and a point that nobody has had before."""
 
-import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from sumbo._typing import Array
-from sumbo.errors import SettingError
+from sumbo.methods.base import check_count
 from sumbo.space import Space
 
 _TRIES = 100  # at finding a point that has not been asked before
@@ -15,16 +14,10 @@ _ENUMERABLE = 100_000  # points of a space that may be gone through one by one
 
 
 def checked_seed(seed: Any) -> int:
-    """The seed as an int; None is drawn by the operating system.
-
-    Raises:
-        SettingError: it is not a whole number from 0 up.
-    """
+    """The seed as an int; None is drawn by the operating system, anything else is a SettingError."""
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise SettingError(f"seed must be a whole number from 0 up, or None; got {seed!r}")
-    return int(seed)
+    return check_count("seed", seed, 0, ", or None")
 
 
 def trial_rng(seed: int, number: int, *parts: int) -> np.random.Generator:
@@ -42,35 +35,23 @@ def nearest_untried(
 ) -> tuple[dict[str, Any], Array]:
     """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one.
 
-    Args:
-        space: what is searched.
-        point: the suggestion in the unit cube, (D,).
-        seen: the bytes of the unit-cube points asked before; a set, as there are many.
-        rng: where neighbours are drawn from.
-
-    Returns:
-        The point as params, and in the unit cube.
+    The suggestion is a point of the unit cube, (D,), and so are the ones asked before, of which `seen` has the bytes.
+    Returns the point as params, and in the unit cube.
     """
     exhausted = space.size is not None and len(seen) >= space.size
-    params = dict(space.from_unit(point))
-    unit = space.to_unit(params)
-    for spread in () if exhausted else np.geomspace(1e-3, 1.0, _TRIES):
-        if unit.tobytes() not in seen:
+    for neighbour in _nearer_first(space, point, rng):
+        params = dict(space.from_unit(neighbour))
+        unit = space.to_unit(params)
+        if exhausted or unit.tobytes() not in seen:
             break
-        shifted = point + spread * rng.standard_normal(space.dim)
-        params = dict(space.from_unit(shifted if spread < 0.5 else rng.random(space.dim)))
-        unit = space.to_unit(params)
-    if unit.tobytes() in seen and not exhausted and space.size is not None and space.size <= _ENUMERABLE:
-        params = _last_ones(space, point, seen)
-        unit = space.to_unit(params)
     return params, unit
 
 
-def _last_ones(space: Space, point: Array, seen: Collection[bytes]) -> dict[str, Any]:
-    """The nearest of the few points that are left: chance may miss them for long."""
-    grid = space.grid()
-    for i in np.argsort(np.square(grid - point).sum(axis=1), kind="stable"):
-        params = dict(space.from_unit(grid[i]))
-        if space.to_unit(params).tobytes() not in seen:
-            break
-    return params
+def _nearer_first(space: Space, point: Array, rng: np.random.Generator) -> Iterator[Array]:
+    yield point
+    for spread in np.geomspace(1e-3, 1.0, _TRIES):
+        shifted = point + spread * rng.standard_normal(space.dim)
+        yield shifted if spread < 0.5 else rng.random(space.dim)
+    if space.size is not None and space.size <= _ENUMERABLE:  # chance may miss the few that are left for long
+        grid = space.grid()
+        yield from grid[np.argsort(np.square(grid - point).sum(axis=1), kind="stable")]

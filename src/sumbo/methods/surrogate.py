@@ -13,7 +13,7 @@ a saved state are the same to the last bit.
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,15 @@ _GROWTH = 1.3  # warping and freedom of lengthscales are considered again with s
 _LONG_DECIDED = 1000  # observations beyond which they are not: one more fit would keep people waiting
 _AT_ONCE = 500  # observations up to which warping is considered in one suggestion with learning; later, in the next
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
+_TINY = 1e-5  # lengthscale with which the paper spreads its first points
 _NEVER = Deadline()
+_LEARNED = (
+    "groups",
+    "lengthscales",
+    "scales",
+    "noise_variance",
+    "learned_at",
+)  # of a state, whenever a model is fitted
 _HURRIED = 50  # observations in a model made in a hurry, at least
 _HURRIED_SHARE = 0.4  # of the time left, for the model
 
@@ -56,7 +64,7 @@ class SurrogateSettings:
         full_order: add a term over all dimensions.
         free_fit: settings for lengthscales of their own, where the evidence, now and then, decides for them.
         warp: decide, now and then, whether the worse values are warped; see `OutcomeTransform` and `is_better`.
-        explore_until: as long as there are fewer observations, use this tiny lengthscale instead of learning.
+        explore_until: as long as there are fewer observations, use a tiny lengthscale instead of learning.
     """
 
     kernel: str
@@ -70,7 +78,6 @@ class SurrogateSettings:
     free_fit: FitSettings | None = None
     warp: bool = False
     explore_until: int = 0
-    explore_lengthscale: float = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +111,7 @@ class ModelState:
 
     @classmethod
     def from_dict(cls, data: State, blank: AdditiveGP) -> "ModelState":
-        """Read back what `to_dict` wrote for a model of this kind.
-
-        Raises:
-            StateError: it was edited, or is of another space.
-        """
+        """The state of a model of this kind, read back; a StateError if it was edited, or is of another space."""
         try:
             state = cls(**data)
             dims = [Decomposition(g).dim for g in (state.groups, state.candidate) if g is not None]
@@ -121,9 +124,6 @@ class ModelState:
                 f'the saved model cannot be read ({error!r}); set each "method_state" to null, and it learns anew'
             ) from None
         return state
-
-    def to_dict(self) -> State:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def model(self, blank: AdditiveGP) -> AdditiveGP:
         """The model, without data."""
@@ -157,13 +157,10 @@ def check_settings(method: Any) -> None:
         check_count("direct_evaluations", method.direct_evaluations)
 
 
-_LEARNED = ("groups", "lengthscales", "scales", "noise_variance", "learned_at")
-
-
 def update_surrogate(context: SuggestContext, settings: SurrogateSettings) -> tuple[AdditiveGP, State]:
     """The model of all observations, learned anew where that is due, and the state to keep."""
     model, state = _Update(context, settings).made()
-    return model, {} if state is None else state.to_dict()
+    return model, {} if state is None else asdict(state)
 
 
 class _Update:
@@ -180,7 +177,7 @@ class _Update:
     def made(self) -> tuple[AdditiveGP, ModelState | None]:
         state, settings, n = self.state, self.settings, self.n
         if n < settings.explore_until:
-            tiny = replace(self.blank, lengthscales=settings.explore_lengthscale, noise_variance=settings.fit.noise)
+            tiny = replace(self.blank, lengthscales=_TINY, noise_variance=settings.fit.noise)
             return self._scaled(tiny.condition(self.X, self.transform.z)), None
         if self._too_late():
             return self._scaled(self._hurried()), state
@@ -199,8 +196,6 @@ class _Update:
         if settings.free_fit is not None and _is_grown(n, state.free_considered_at):
             return self._consider_freedom(self._present(), state)
         return self._present(), state
-
-    # --- steps -------------------------------------------------------------------------------------------------
 
     def _learn(self) -> tuple[AdditiveGP, ModelState]:
         """Learn hyperparameters, and groups where these are taken as they are chosen."""
@@ -266,8 +261,6 @@ class _Update:
             return other, replace(self._kept(other, state), warped=transform.warped)
         return present, state
 
-    # --- parts of them -----------------------------------------------------------------------------------------
-
     def _scaled(self, model: AdditiveGP, transform: OutcomeTransform | None = None) -> AdditiveGP:
         return replace(model, outcome_transform=transform or self.transform)
 
@@ -288,8 +281,7 @@ class _Update:
         """The known model with all observations."""
         assert self.state is not None
         assert self.known is not None
-        learned_at, cache = self.state.learned_at, self.context.cache
-        return self._scaled(_up_to_date(self.known, self.X, self.transform.z, learned_at, cache))
+        return self._scaled(self._up_to_date(self.known, self.state.learned_at))
 
     def _too_late(self) -> bool:
         """Would learning miss the deadline? Some fifty evidence evaluations at a few billion operations a second."""
@@ -313,10 +305,25 @@ class _Update:
             size *= 2
             if deadline.left - 8.0 * (time.monotonic() - began) < until:  # O(n^3)
                 return model
+        cached = self._cached(known, 0)
+        return known.condition(X, z) if cached is None or self.n - cached.n >= _HURRIED else self._up_to_date(known, 0)
+
+    def _up_to_date(self, known: AdditiveGP, learned_at: int) -> AdditiveGP:
+        """`known` with all observations: factorised at `learned_at`, then row by row, from the cache where it fits."""
+        X, z = self.X, self.transform.z
+        model = self._cached(known, learned_at) or known.condition(X[:learned_at], z[:learned_at])
+        for i in range(model.n, self.n):
+            model = model.append(X[i], z[i])
+        return model.with_values(z) if self.n else model
+
+    def _cached(self, known: AdditiveGP, learned_at: int) -> AdditiveGP | None:
+        """The model in the cache, if it is `known` with the first observations."""
         cache = self.context.cache
-        if cache is not None and self.n - cache.n < _HURRIED and _is_prefix(cache, known, X, 0):
-            return _up_to_date(known, X, z, 0, cache)
-        return known.condition(X, z)
+        if cache is None or not learned_at <= cache.n <= self.n or cache.decomposition != known.decomposition:
+            return None
+        names = ("lengthscales", "scales", "noise_variance")
+        same = all(np.array_equal(getattr(cache, name), getattr(known, name)) for name in names)
+        return cache if same and np.array_equal(cache.X, self.X[: cache.n]) else None
 
 
 def _is_grown(n: int, considered_at: int) -> bool:
@@ -330,7 +337,7 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     For the evidence, the worse half of the values counts as much as the better one. So values are warped only as long
     as the better half, which is the same on both scales, is predicted better that way as well.
     """
-    speaks_for_it, warped = has_more_evidence(other, present), other.outcome_transform.warped
+    speaks_for_it, warped = worth(other) > worth(present), other.outcome_transform.warped
     if warped == present.outcome_transform.warped or other.n > _LONG_DECIDED:
         return speaks_for_it
     error, present_error = (
@@ -340,12 +347,7 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     return speaks_for_it and predicts_better if warped else speaks_for_it or predicts_better
 
 
-def has_more_evidence(other: AdditiveGP, present: AdditiveGP) -> bool:
-    """Does the evidence speak for the other model, beyond what luck and warping are charged for?"""
-    return _worth(other) > _worth(present)
-
-
-def _worth(model: AdditiveGP) -> float:
+def worth(model: AdditiveGP) -> float:
     """Evidence, on a scale that all models share, less log D for every dimension that joins another.
 
     Of the many ways to join dimensions, some explain a few values well by luck: groups are taken when the evidence is
@@ -360,11 +362,6 @@ def best_seen(model: AdditiveGP, deadline: Deadline = _NEVER) -> float:
     """The best posterior mean at a point seen. The mean, not the value: a lucky draw of the noise is no improvement."""
     promising = np.argsort(-model.y, kind="stable")[:_PROMISING]
     return float(deadline.evaluated(lambda Z: model.posterior(Z)[0], model.X[promising], 0.1).max())
-
-
-def with_pending(model: AdditiveGP, context: SuggestContext) -> AdditiveGP:
-    """The model with running points hallucinated."""
-    return model.hallucinate(context.pending) if len(context.pending) else model
 
 
 def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:
@@ -385,27 +382,6 @@ def _carried_over(model: AdditiveGP, groups: Decomposition) -> Hyperparameters:
         of_groups.append(parts[-1])
         scales.append(model.scales[-1])
     return Hyperparameters(np.concatenate(of_groups), np.array(scales), model.noise_variance)
-
-
-def _up_to_date(known: AdditiveGP, X: Array, z: Array, learned_at: int, cache: AdditiveGP | None) -> AdditiveGP:
-    """`known` with all observations: factorised at `learned_at`, then row by row, from the cache where it fits."""
-    model = cache
-    if model is None or not _is_prefix(model, known, X, learned_at):
-        model = known.condition(X[:learned_at], z[:learned_at])
-    for i in range(model.n, len(z)):
-        model = model.append(X[i], z[i])
-    return model.with_values(z) if len(z) else model
-
-
-def _is_prefix(cache: AdditiveGP, known: AdditiveGP, X: Array, learned_at: int) -> bool:
-    same = cache.decomposition == known.decomposition and cache.noise_variance == known.noise_variance
-    return (
-        same
-        and learned_at <= cache.n <= len(X)
-        and np.array_equal(cache.lengthscales, known.lengthscales)
-        and np.array_equal(cache.scales, known.scales)
-        and np.array_equal(cache.X, X[: cache.n])
-    )
 
 
 def learned_every(cycle: int) -> Due:

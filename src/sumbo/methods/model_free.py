@@ -1,4 +1,4 @@
-"""DIRECT on the objective itself, one question at a time.
+"""The methods without a model: RAND draws points uniformly from the space, DIRECT divides it.
 
 DIRECT wants to call the objective, we want to be asked. Being deterministic, it can be run again from its beginning
 with the values that are known, up to the first point whose value is not: that is the next suggestion.
@@ -12,6 +12,21 @@ import numpy as np
 from sumbo._typing import Array
 from sumbo.acquisition import optimize
 from sumbo.methods.base import Method, SuggestContext, Suggestion
+
+
+@dataclass(frozen=True)
+class Random(Method):
+    """Draw every point at random.
+
+    Example:
+        >>> 0 <= sumbo.Optimizer([(0, 1)], Random(), seed=0).ask().params["x0"] <= 1
+        True
+    """
+
+    name: ClassVar[str] = "random"
+
+    def suggest(self, context: SuggestContext) -> Suggestion:
+        return Suggestion(context.uniform(1)[0])
 
 
 @dataclass(frozen=True)
