@@ -44,11 +44,10 @@ _MODULES["threads"] = "sumbo.gp.threads"
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
-    if name in _HOME_OF:
-        value = getattr(importlib.import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'sumbo' has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sumbo' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,6 @@ from threading import Thread
 
 import numpy as np
 
-from sumbo._typing import Array
 from sumbo.acquisition import optimize
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
@@ -35,8 +34,4 @@ def _exercise() -> None:
     gp.group_means(X)
     for moments in (gp.moments(X), gp.group_moments(X)):
         moments.gradient(np.ones_like(moments.mean), np.ones_like(moments.mean))
-
-    def bowl(Z: Array) -> tuple[Array, Array]:
-        return -np.square(Z - 0.5).sum(axis=1), 1.0 - 2.0 * Z
-
-    optimize.ascend(bowl, X)
+    optimize.ascend(lambda Z: (-np.square(Z - 0.5).sum(axis=1), 1.0 - 2.0 * Z), X)

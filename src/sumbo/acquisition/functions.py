@@ -150,12 +150,10 @@ class Feasibility:
 
 def check_beta(beta: str | float, delta: float = 0.1) -> None:
     """Raise a SettingError unless beta is "practical", "theorem" or a number from 0 up, and delta a probability."""
-    if isinstance(beta, str):
-        valid = beta in ("practical", "theorem")
-    else:
-        # Compared, not converted: an integer of 400 digits is no float.
-        valid = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
-    if not valid:
+    # Compared, not converted: an integer of 400 digits is no float.
+    is_number = isinstance(beta, numbers.Real) and 0.0 <= beta <= sys.float_info.max
+    is_rule = isinstance(beta, str) and beta in ("practical", "theorem")
+    if not is_number and not is_rule:
         raise SettingError(f'beta must be "practical", "theorem" or a number from 0 up; got {beta!r}')
     if not isinstance(delta, numbers.Real) or not 0.0 < delta < 1.0:
         raise SettingError(f"delta must be between 0 and 1; got {delta!r}")

@@ -20,14 +20,11 @@ from sumbo._typing import Array
 
 Value = Callable[[Array], Array]
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+Stop = Callable[[], bool]  # asked between steps; by default a search goes on until its budget is spent
+Choices = Sequence[tuple[int, Array]]  # dimensions, and the values that may be tried there
 
 
-def never() -> bool:
-    """The default for `stop`: go on until the budget is spent."""
-    return False
-
-
-def direct(value: Value, dim: int, budget: int, *, stop: Callable[[], bool] = never) -> tuple[Array, float]:
+def direct(value: Value, dim: int, budget: int, *, stop: Stop = lambda: False) -> tuple[Array, float]:
     """The best of exactly `budget` points (fewer if `stop` says so) that DIRECT visits in the unit cube."""
     best_x, best_value, worst_value, calls = np.full(dim, 0.5), -np.inf, 0.0, 0
 
@@ -65,7 +62,7 @@ def ascend(
     rounds: int = 60,
     memory: int = 8,
     tolerance: float = 1e-7,
-    stop: Callable[[], bool] = never,
+    stop: Stop = lambda: False,
 ) -> tuple[Array, Array]:
     """Climb from every start at once: L-BFGS projected onto the unit cube. Returns points and values.
 
@@ -109,7 +106,7 @@ def ascend(
     return x, f
 
 
-def neighbours(x: Array, choices: Sequence[tuple[int, Array]]) -> Array:
+def neighbours(x: Array, choices: Choices) -> Array:
     """All points that differ from x, (D,), in one of these dimensions, where they have one of these values: (k, D)."""
     changes = [(i, v) for i, values in choices for v in values[values != x[i]]]
     Z = np.tile(x, (len(changes), 1))
@@ -118,18 +115,8 @@ def neighbours(x: Array, choices: Sequence[tuple[int, Array]]) -> Array:
     return Z
 
 
-def polish(
-    value: Value,
-    x: Array,
-    choices: Sequence[tuple[int, Array]],
-    *,
-    rounds: int = 20,
-    stop: Callable[[], bool] = never,
-) -> Array:
-    """Improve the discrete coordinates of one point (D,), one change at a time, for as long as some change helps.
-
-    Choices are pairs of a dimension and the values that may be tried there; there are so many rounds at most.
-    """
+def polish(value: Value, x: Array, choices: Choices, *, rounds: int = 20, stop: Stop = lambda: False) -> Array:
+    """Improve the discrete coordinates of one point (D,), one change a round, for as long as some change helps."""
     best = float(value(x[None])[0])
     for _ in range(rounds):
         Z = neighbours(x, choices)

@@ -58,9 +58,8 @@ def method_class(name: Any) -> type[Method]:
     except Exception as error:  # a module may raise anything when imported
         what = f"{type(error).__name__}: {error}"
         raise SettingError(f"method {name!r} cannot be imported from {home} ({what}); install it again") from error
-    if not (
-        isinstance(kind, type) and issubclass(kind, Method) and dataclasses.is_dataclass(kind) and kind.name == name
-    ):
+    is_method = isinstance(kind, type) and issubclass(kind, Method) and dataclasses.is_dataclass(kind)
+    if not is_method or kind.name != name:
         expected = f"expected a dataclass that is a sumbo.methods.Method with name = {name!r}"
         raise SettingError(f"method {name!r}: {expected}, got {home}; correct it there")
     return kind
@@ -88,15 +87,14 @@ def method_from_dict(data: Any) -> Any:
     known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(data) - known - {"type"})
     if unknown:
-        raise StateError(
-            f"method: {data['type']} has no setting {', '.join(map(str, unknown))}; was it saved by a newer sumbo?"
-        )
-    given = {name: data[name] for name in known & set(data)}
-    values = {name: method_from_dict(v) if isinstance(v, dict) else _tuples(v) for name, v in given.items()}
+        names = ", ".join(map(str, unknown))
+        raise StateError(f"method: {name} has no setting {names}; was it saved by a newer sumbo?")
+    given = {key: data[key] for key in known & set(data)}
+    values = {key: method_from_dict(v) if isinstance(v, dict) else _tuples(v) for key, v in given.items()}
     try:
         return kind(**values)
     except (SumboError, TypeError, ValueError) as error:
-        raise StateError(f"method: {data['type']} cannot be restored: {error}") from None
+        raise StateError(f"method: {name} cannot be restored: {error}") from None
 
 
 def _tuples(value: Any) -> Any:

@@ -95,9 +95,8 @@ class AddGPUCB(SurrogateMethod):
     @classmethod
     def paper(cls, group_size: int = 4, groups: Named | None = None) -> "AddGPUCB":
         """The settings of the paper's experiments."""
-        return cls(
-            group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=FitSettings.paper(), explore_until=25
-        )
+        fit = FitSettings.paper()
+        return cls(group_size, groups, kernel="se", n_cyc=25, maximiser="direct", fit=fit, explore_until=25)
 
     def suggest(self, context: SuggestContext) -> Suggestion:
         # Algorithm 2: N_init random points, then learn every N_cyc.

@@ -92,8 +92,7 @@ def maximise_joint(
     """Where the acquisition of the sum is largest: many starts over the whole cube, each climbed.
 
     Args:
-        model: the model.
-        acquisition: of mean and variance of the sum.
+        model, acquisition: the sum, and what a point is worth by its mean and variance.
         context: gives the space, randomness and the deadline.
         extra: further starts, (k, D), such as the incumbent or a group-wise maximiser; of the first, neighbours with
             another category are tried as well.
@@ -128,9 +127,8 @@ def maximise_joint(
     if local:
         kept = context.rng.random(Z[::2].shape) >= _CHANGED / context.D
         Z[::2] = np.where(kept, extra[0], Z[::2])
-    values = deadline.evaluated(value, Z, 0.5)
-    starts = Z[spread_starts(values, _STARTS, context.rng)]
-    starts = np.vstack([starts, _best_neighbours(value, extra[0], context), extra])
+    drawn = spread_starts(deadline.evaluated(value, Z, 0.5), _STARTS, context.rng)
+    starts = np.vstack([Z[drawn], _best_neighbours(value, extra[0], context), extra])
     stop = deadline.stops()
     points, _ = optimize.ascend(value_and_gradient, box.within(starts), stop=stop)
     best, _ = optimize.best_of(value, np.vstack([space.snap(box.inside(points)), starts]))
@@ -179,7 +177,15 @@ def maximise_groups(
             starts = np.vstack([starts, group_starts(model, context)])
         return maximise_joint(model, acquisition, context, starts, direct=direct)
     if direct is not None:
-        return _maximise_groups_by_direct(model, acquisition, context, max(1, direct // len(model.groups)))
+        each, x = max(1, direct // len(model.groups)), np.empty(context.D)
+        for j, group in enumerate(model.groups):
+
+            def value(Z_j: Array, j: int = j) -> Array:
+                mean, std = model.group_posterior(j, Z_j)
+                return acquisition(mean, np.square(std))[0]
+
+            x[list(group)], _ = optimize.direct(value, len(group), each, stop=context.deadline.passed)
+        return context.space.snap(x)
 
     def values(Z: Array) -> Array:  # (M, m)
         moments = model.group_moments(Z)
@@ -225,20 +231,6 @@ def _climbed_by_group(
     candidates = np.vstack([best, finalists])
     best_of_all = candidates[int(np.argmax(values(candidates).sum(axis=0)))]
     return optimize.polish(lambda Z: values(Z).sum(axis=0), best_of_all, alternatives(context), stop=stop)
-
-
-def _maximise_groups_by_direct(
-    model: AdditiveGP, acquisition: Acquisition, context: SuggestContext, budget: int
-) -> Array:
-    x = np.empty(context.D)
-    for j, group in enumerate(model.groups):
-
-        def value(Z_j: Array, j: int = j) -> Array:
-            mean, std = model.group_posterior(j, Z_j)
-            return acquisition(mean, np.square(std))[0]
-
-        x[list(group)], _ = optimize.direct(value, len(group), budget, stop=context.deadline.passed)
-    return context.space.snap(x)
 
 
 def direct_budget(D: int) -> int:

@@ -47,7 +47,6 @@ class Direct(Method):
         # Halves and twice: the sum of the two in the middle may be too large for a float.
         worst, usual = (float(finite.min()), 2.0 * float(np.median(finite / 2.0))) if len(finite) else (0.0, 0.0)
         running = {_key(x) for x in context.pending}
-
         wanted: list[Array] = []
 
         def value(Z: Array) -> Array:

@@ -120,9 +120,8 @@ class ModelState:
             if min(state.learned_at, state.searched_at, state.warp_considered_at, state.free_considered_at) < 0:
                 raise ValueError("a number of observations is negative")
         except (TypeError, ValueError) as error:
-            raise StateError(
-                f'the saved model cannot be read ({error!r}); set each "method_state" to null, and it learns anew'
-            ) from None
+            advice = 'set each "method_state" to null, and it learns anew'
+            raise StateError(f"the saved model cannot be read ({error!r}); {advice}") from None
         return state
 
     def model(self, blank: AdditiveGP) -> AdditiveGP:
@@ -340,9 +339,7 @@ def is_better(other: AdditiveGP, present: AdditiveGP) -> bool:
     speaks_for_it, warped = worth(other) > worth(present), other.outcome_transform.warped
     if warped == present.outcome_transform.warped or other.n > _LONG_DECIDED:
         return speaks_for_it
-    error, present_error = (
-        model.outcome_transform.error_above_median(model.leave_one_out()[0]) for model in (other, present)
-    )
+    error, present_error = (m.outcome_transform.error_above_median(m.leave_one_out()[0]) for m in (other, present))
     predicts_better = error < present_error
     return speaks_for_it and predicts_better if warped else speaks_for_it or predicts_better
 

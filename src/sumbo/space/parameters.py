@@ -196,8 +196,13 @@ class Float(_Range):
         return min(max(x, self.low), self.high)
 
     def _distance(self, a: float, b: float) -> float:
-        """From b to a, as the cube measures it."""
-        return _log_ratio(a, b) if self.log else a - b
+        """From b to a, as the cube measures it: a - b, or log(a / b), also where that is next to 0 or overflows."""
+        if not self.log:
+            return a - b
+        excess = (a - b) / b
+        if abs(excess) < 0.5:
+            return math.log1p(excess)
+        return math.log(a / b) if 1e-300 < a / b < 1e300 else math.log(a) - math.log(b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,18 +243,14 @@ class Int(_Range):
     def _encode(self, x: Array) -> Array:
         if not self.log:
             return Parameter._encode(self, x)
-        start, width = self._log_edges()
-        return (np.log(x) - start) / width
+        start, end = math.log(self.low - 0.5), math.log(self.high + 0.5)
+        return (np.log(x) - start) / (end - start)
 
     def _decode(self, u: Array) -> Array:
         if not self.log:
             return Parameter._decode(self, u)
-        start, width = self._log_edges()
-        return np.clip(np.rint(np.exp(start + u * width)), self.low, self.high)
-
-    def _log_edges(self) -> tuple[float, float]:
-        start = math.log(self.low - 0.5)
-        return start, math.log(self.high + 0.5) - start
+        start, end = math.log(self.low - 0.5), math.log(self.high + 0.5)
+        return np.clip(np.rint(np.exp(start + u * (end - start))), self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,12 @@ class Categorical(Parameter):
         if not isinstance(self.choices, list | tuple) or not self.choices:
             raise SpaceError(f"Categorical: expected a list of one or more choices, got {show(self.choices)}")
         seen: dict[Choice, Choice] = {}
-        for choice in map(_checked_choice, self.choices):
+        for given in self.choices:
+            choice: Any = _plain(given)
+            is_number = type(choice) in (int, float) and _number(choice) is not None
+            if not is_number and choice is not None and type(choice) not in (str, bool):
+                expected = "a choice must be a string, finite number, boolean or None"
+                raise SpaceError(f"Categorical: {expected}, got {show(given)}; use a string that names it")
             if choice in seen:
                 pair = f"{show(seen[choice])} and {show(choice)}"
                 raise SpaceError(f"Categorical: choices must differ, got {pair}; drop one or use strings")
@@ -306,14 +312,6 @@ class Categorical(Parameter):
 KINDS: dict[str, type[Parameter]] = {kind.kind: kind for kind in (Float, Int, Categorical)}
 
 
-def _log_ratio(x: float, base: float) -> float:
-    """log(x / base), also where that ratio is next to 1 or overflows."""
-    excess = (x - base) / base
-    if abs(excess) < 0.5:
-        return math.log1p(excess)
-    return math.log(x / base) if 1e-300 < x / base < 1e300 else math.log(x) - math.log(base)
-
-
 def _plain(value: object) -> object:
     """NumPy scalars as the Python values they stand for."""
     if not isinstance(value, np.generic):
@@ -327,17 +325,6 @@ def _number(value: object) -> int | float | None:
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         return None
     return plain if abs(plain) <= sys.float_info.max else None  # also tells NaN and ints like 10**400
-
-
-def _checked_choice(choice: object) -> Choice:
-    plain = _plain(choice)
-    is_number = type(plain) in (int, float) and _number(plain) is not None
-    if is_number or plain is None or type(plain) in (str, bool):
-        return plain  # type: ignore[return-value]  # mypy does not narrow by type(...) in (...)
-    raise SpaceError(
-        f"Categorical: a choice must be a string, finite number, boolean or None, got {show(choice)}; "
-        "use a string that names it"
-    )
 
 
 def misfit(name: str, value: object, expected: str, advice: str) -> NoReturn:
