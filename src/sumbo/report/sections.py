@@ -273,7 +273,17 @@ def trust(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """How far to believe the rest of the page."""
     if view.unavailable_reason is not None:
         return tag("p", view.unavailable_reason)
-    return joined([_verdict(view), _predictions(view, canvas), _over_time(view, canvas)])
+    verdict, predictions, counts = _verdict(view), _predictions(view, canvas), view.snapshots["values seen"]
+    rows = [(n, *(rounded(v, 3) for v in others)) for n, *others in zip(*view.snapshots.values(), strict=True)]
+    over_time = canvas.figure(
+        plot.hyperparameters(view),
+        "Hyperparameters against the number of values seen.",
+        f"Learned again, with the present groups, from the first {counts[0]} to {counts[-1]} values, not as they "
+        "were during the search. Lines that have become level have been learned. Lengthscales are shares of a range; "
+        "scales and noise are standard deviations of the model's values.",
+        table("Hyperparameters over time", list(view.snapshots), rows),
+    )
+    return joined([verdict, predictions, over_time])
 
 
 def _verdict(view: StudyAnalysis) -> Markup:
@@ -328,19 +338,6 @@ def _predictions(view: StudyAnalysis, canvas: Canvas) -> Markup:
         table("Calibration", ("intervals that should hold", "hold in fact"), shares),
     )
     return tag("div", left, right, class_="pair")
-
-
-def _over_time(view: StudyAnalysis, canvas: Canvas) -> Markup:
-    counts, *_ = view.snapshots.values()
-    rows = [(n, *(rounded(v, 3) for v in others)) for n, *others in zip(*view.snapshots.values(), strict=True)]
-    return canvas.figure(
-        plot.hyperparameters(view),
-        "Hyperparameters against the number of values seen.",
-        f"Learned again, with the present groups, from the first {counts[0]} to {counts[-1]} values, not as they "
-        "were during the search. Lines that have become level have been learned. Lengthscales are shares of a range; "
-        "scales and noise are standard deviations of the model's values.",
-        table("Hyperparameters over time", list(view.snapshots), rows),
-    )
 
 
 def time_spent(view: StudyAnalysis, canvas: Canvas) -> Markup:
