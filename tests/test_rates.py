@@ -31,7 +31,7 @@ def test_the_most_uncertain_point_comes_next():
 
 def test_additive_kernels_have_less_to_tell():
     for kernel in rates.KERNELS:
-        alone, full = (measure(rates.GAIN, rates.gain_name(s, kernel, 6), 60)["gain"][-1] for s in ("additive", "full"))
+        alone, full = (measure(rates.GAIN, f"{s}, {kernel}, D = 6", 60)["gain"][-1] for s in ("additive", "full"))
         assert alone < full
 
 

@@ -187,7 +187,7 @@ def plan(experiments: Sequence[str], size: Size, seed: int, sources: Sources) ->
 def _rates(size: Size, seed: int) -> list[Task]:
     T = size.observations
     measurements = [
-        (rates.GAIN, rates.gain_name(structure, kernel, D), T)
+        (rates.GAIN, f"{structure}, {kernel}, D = {D}", T)
         for structure in ("additive", "full")
         for kernel in rates.KERNELS
         for D in size.dimensions

@@ -59,11 +59,6 @@ def run(task: Task) -> Line:
     return {"modes": modes()}
 
 
-def gain_name(structure: str, kernel: str, D: int) -> str:
-    """The name of a measurement of the information gain."""
-    return f"{structure}, {kernel}, D = {D}"
-
-
 def bound(structure: str, kernel: str, D: int, T: int) -> float:
     """The theorem's rate without its constant: equation by equation those of `infGainBounds`, with d = D if full."""
     d = GROUP_SIZE if structure == "additive" else D

@@ -227,12 +227,6 @@ def cosmology(D: int = 12) -> Problem:
     Eight parameters of a universe and D - 8 nuisance parameters, each of which shifts a part of the data. The value is
     -chi^2 / 2, from 0 at the truth to below -100,000. Where Omega_m = 1 - Omega_Lambda - Omega_k is not positive, there
     is no universe to compute.
-
-    Args:
-        D: Number of dimensions.
-
-    Raises:
-        SettingError: If D is not a whole number >= 8.
     """
     D = whole_number("D", D, at_least=len(_COSMOLOGY))
     nuisance = [_Range(f"nuisance_{i}", -1.0, 1.0, 0.5 * np.sin(1.0 + 2.0 * i)) for i in range(D - len(_COSMOLOGY))]
@@ -249,12 +243,10 @@ def cosmology(D: int = 12) -> Problem:
 
 
 def _imitated(X: FloatArray, truth: FloatArray) -> FloatArray:
-    values = np.full(len(X), np.nan)
-    possible = 1.0 - X[:, 1] - X[:, 2] > 0.0
-    residuals = _data(X[possible]) - _data(truth[None, :])
-    prior = (X[possible, len(_COSMOLOGY) :] - truth[len(_COSMOLOGY) :]) / _NUISANCE_ERROR
-    values[possible] = -0.5 * (np.square(residuals).sum(axis=1) + np.square(prior).sum(axis=1))
-    return values
+    residuals = _data(X) - _data(truth[None, :])
+    prior = (X[:, len(_COSMOLOGY) :] - truth[len(_COSMOLOGY) :]) / _NUISANCE_ERROR
+    values = -0.5 * (np.square(residuals).sum(axis=1) + np.square(prior).sum(axis=1))
+    return np.where(1.0 - X[:, 1] - X[:, 2] > 0.0, values, np.nan)
 
 
 def _data(X: FloatArray) -> FloatArray:

@@ -124,15 +124,11 @@ class Problem:
         return float(np.maximum(gap, 0.0))
 
     def noisy(self, std: float, seed: int = 0) -> Problem:
-        """The same problem, whose calls add Gaussian noise.
+        """The same problem, whose calls add Gaussian noise of this standard deviation, in units of the value.
 
         The k-th call adds the k-th draw of the seed's stream, wherever it evaluates: a run in one process
         repeats exactly. `values`, `optimum` and `regret` stay noise-free. Each pickled copy goes on with the
         stream from where it was copied, so worker processes that get a fresh copy per call repeat a draw.
-
-        Args:
-            std: Standard deviation of the noise, in units of the value.
-            seed: Fixes the stream.
 
         Raises:
             SettingError: If std is negative or not finite, or the seed is not a whole number >= 0.

@@ -113,16 +113,13 @@ def windows(cv2: Any, picture: Picture, size: int) -> Picture:
     shrink = _LARGEST / min(picture.shape)
     if shrink < 1.0:
         picture = cv2.resize(picture, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
-    height, width = picture.shape
-    short = min(height, width)
+    short = min(picture.shape)
     step = max(1, round(_STEP * short))
     found = []
     for scale in _SCALES:
         side = round(scale * short)
-        for top in range(0, height - side + 1, step):
-            for left in range(0, width - side + 1, step):
-                cut = picture[top : top + side, left : left + side]
-                found.append(cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA))
+        cuts = np.lib.stride_tricks.sliding_window_view(picture, (side, side))[::step, ::step]
+        found += [cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA) for row in cuts for cut in row]
     return np.array(found, dtype=np.uint8)
 
 

@@ -233,14 +233,7 @@ def additive(D: int, d: int, M: int, seed: int = 0) -> Problem:
     The optimum is the exact mode of the mixture. It lies within 1e-5 of the second centre, and higher by less
     than 1e-9 than the value there, for the tails of the other two modes pull it aside (notably if d = 1).
 
-    Args:
-        D: Number of dimensions.
-        d: Size of every group.
-        M: Number of groups.
-        seed: Fixes which coordinates form which group.
-
-    Raises:
-        SettingError: If a size is not positive or the groups need more than D dimensions.
+    `seed` fixes which coordinates form which group. D must be at least d M; coordinates that are left over do nothing.
     """
     D, d, M = (whole_number(name, size, at_least=1) for name, size in (("D", D), ("d", d), ("M", M)))
     seed = whole_number("seed", seed, at_least=0)
@@ -323,12 +316,7 @@ def mixed(D: int = 20, seed: int = 0) -> Problem:
     Two fifths of the parameters are floats, two fifths ints from 1 to 12, one fifth categories of four choices. In a
     group with a category, each choice has its own best float and int, and all but one cost something besides.
 
-    Args:
-        D: Number of dimensions, a multiple of five.
-        seed: Fixes which dimensions form which group, and where the optimum is.
-
-    Raises:
-        SettingError: If D is not a positive multiple of five.
+    D must be a multiple of five. `seed` fixes which dimensions form which group, and where the optimum is.
     """
     D = whole_number("D", D, at_least=_BLOCK)
     if D % _BLOCK:
