@@ -1,4 +1,4 @@
-"""What each command does: a function of its name, which returns the exit code."""
+"""What each command does, as `parser.py` says it: a function of its name, which returns the exit code."""
 
 import argparse
 import json
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # compiled code, which most commands do not need
 
 
 def run(options: argparse.Namespace) -> int:
-    """Evaluate until the budget is spent."""
     from sumbo.study.run import checked_objective, run_stored
     from sumbo.study.runner import Progress
 
@@ -79,7 +78,6 @@ def _show_result(bar: "Progress", store: StoredStudy, record: Record, result: Ev
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Hand out experiments."""
     study = load(options.study)
     if options.open and options.n is not None:
         raise SettingError("--open lists experiments handed out before, -n asks for new ones; give one of them")
@@ -109,7 +107,6 @@ def ask(options: argparse.Namespace) -> int:
 
 
 def tell(options: argparse.Namespace) -> int:
-    """Record results."""
     study = load(options.study)
     _check_tell(options)
     # A table of one's own can begin a study.
@@ -129,7 +126,6 @@ def tell(options: argparse.Namespace) -> int:
 
 
 def cancel(options: argparse.Namespace) -> int:
-    """Take trials back."""
     with opened(load(options.study)) as store:
         by_hand.cancel(store, list(dict.fromkeys(options.trials)))
         data = {"cancelled": options.trials, "counts": _counts_now(store)}
@@ -138,13 +134,11 @@ def cancel(options: argparse.Namespace) -> int:
 
 
 def best(options: argparse.Namespace) -> int:
-    """Show the best trial."""
     with opened(load(options.study)) as store:
         return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
 
 
 def show(options: argparse.Namespace) -> int:
-    """Show how the study stands."""
     with opened(load(options.study)) as store:
         data = _summary(store) | {"trials": [record(store.file, trial) for trial in store.records[-options.n :]]}
         found = learned(store) if options.learned else None
@@ -154,7 +148,6 @@ def show(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write all trials."""
     study = load(options.study)
     target = Path(options.optuna or options.out or "")
     if options.optuna:
@@ -179,27 +172,23 @@ def export(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the page that shows what was learned."""
     made = write_report(options)
     return _answer(options, made, f"{made['trials']} trials in {made['out']}\n")
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """Do the paper's experiments again."""
     from sumbo.cli import reproducing
 
     return reproducing.reproduce(options)
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Make the suggestions of a study again."""
     with opened(load(options.study)) as store:
         found = store.replay()
     return _answer(options, asdict(found) | {"exact": found.exact}, f"{found}\n", code=0 if found.exact else 1)
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Show sumbo at work."""
     from rich.console import Console
 
     from sumbo.cli import demo as demonstration

@@ -284,90 +284,44 @@ def _of_experiment(text: str) -> tuple[str, int]:
 
 # --- completion ---
 
-Summaries = dict[str, tuple[str, list[tuple[str, str]]]]  # by command: what it does, [(option, help)]
+Options = list[tuple[str, str]]  # with their help
 
 
 def completion(options: argparse.Namespace) -> int:
     """Print the script for bash, zsh or fish, made from the parser, so that it cannot fall behind."""
+    from importlib import resources
+
     subparsers = next(a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    commands = {
-        about.dest: (about.help or "", [(o, a.help or "") for a in command._actions for o in a.option_strings])
-        for about, command in zip(subparsers._choices_actions, subparsers.choices.values(), strict=True)
-    }
-    script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell](commands)
+    entry = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
+    names, cases = [], []
+    for about, command in zip(subparsers._choices_actions, subparsers.choices.values(), strict=True):
+        flags = [(o, a.help or "") for a in command._actions for o in a.option_strings]
+        name, case = entry(about.dest, about.help or "", flags)
+        names.append(name)
+        cases.append(case)
+    script = resources.files("sumbo.cli").joinpath(f"completion.{options.shell}").read_text(encoding="utf-8")
+    script = script.replace("@NAMES@", " ".join(names)).replace("@CASES@", "\n".join(cases))
     sys.stdout.write(json.dumps({"shell": options.shell, "script": script}) + "\n" if options.json else script)
     return 0
 
 
-def _bash(commands: Summaries) -> str:
-    cases = "\n".join(
-        f'        {name}) words="{" ".join(option for option, _ in options)}" ;;'
-        for name, (_, options) in commands.items()
-    )
-    return f"""# bash completion for sumbo
-_sumbo() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" words=""
-    COMPREPLY=()
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "{" ".join(commands)} --help --version" -- "$current")
-        return
-    fi
-    case "${{COMP_WORDS[1]}}" in
-{cases}
-    esac
-    if [ "${{COMP_WORDS[1]}}" = completion ]; then words="$words bash zsh fish"; fi
-    if [[ "$current" == -* || "${{COMP_WORDS[1]}}" == completion ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-    elif [ "$COMP_CWORD" -eq 2 ]; then
-        mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current")
-    else
-        mapfile -t COMPREPLY < <(compgen -f -- "$current")
-    fi
-}}
-complete -o filenames -F _sumbo sumbo
-"""
+def _bash(name: str, summary: str, options: Options) -> tuple[str, str]:
+    return name, f'        {name}) words="{" ".join(option for option, _ in options)}" ;;'
 
 
-def _zsh(commands: Summaries) -> str:
-    names = " ".join(_quoted(f"{name}:{summary}") for name, (summary, _) in commands.items())
-    cases = "\n".join(
-        f"        {name}) options=({' '.join(_quoted(f'{o}[{h}]'.replace(':', ' ')) for o, h in options)}) ;;"
-        for name, (_, options) in commands.items()
-    )
-    return f"""#compdef sumbo
-_sumbo() {{
-    local -a names options
-    names=({names})
-    if (( CURRENT == 2 )); then
-        _describe command names
-        return
-    fi
-    local command=$words[2]
-    shift words
-    (( CURRENT-- ))
-    case $command in
-{cases}
-    esac
-    if [[ $command == completion ]]; then
-        _arguments $options '1:shell:(bash zsh fish)'
-    else
-        _arguments $options '1:study:_files -g "*.toml"' '*:file:_files'
-    fi
-}}
-if [[ $funcstack[1] == _sumbo ]]; then _sumbo "$@"; else compdef _sumbo sumbo; fi
-"""
+def _zsh(name: str, summary: str, options: Options) -> tuple[str, str]:
+    shown = " ".join(_quoted(f"{option}[{text}]".replace(":", " ")) for option, text in options)
+    return _quoted(f"{name}:{summary}"), f"        {name}) options=({shown}) ;;"
 
 
-def _fish(commands: Summaries) -> str:
-    lines = ["# fish completion for sumbo", "complete -c sumbo -f"]
-    for name, (summary, options) in commands.items():
-        lines.append(f"complete -c sumbo -n __fish_use_subcommand -a {name} -d {_quoted(summary)}")
-        here = f"complete -c sumbo -n '__fish_seen_subcommand_from {name}'"
-        for option, text in options:
-            flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
-            lines.append(f"{here} {flag} -d {_quoted(text)}")
-        lines.append(f"{here} -a 'bash zsh fish'" if name == "completion" else f"{here} -F")
-    return "\n".join(lines) + "\n"
+def _fish(name: str, summary: str, options: Options) -> tuple[str, str]:
+    lines = [f"complete -c sumbo -n __fish_use_subcommand -a {name} -d {_quoted(summary)}"]
+    here = f"complete -c sumbo -n '__fish_seen_subcommand_from {name}'"
+    for option, text in options:
+        flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
+        lines.append(f"{here} {flag} -d {_quoted(text)}")
+    lines.append(f"{here} -a 'bash zsh fish'" if name == "completion" else f"{here} -F")
+    return name, "\n".join(lines)
 
 
 def _quoted(text: str) -> str:

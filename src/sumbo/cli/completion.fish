@@ -1,0 +1,3 @@
+# fish completion for sumbo
+complete -c sumbo -f
+@CASES@
