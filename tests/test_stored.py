@@ -499,3 +499,16 @@ def test_damage_is_named_before_anything_is_added(statement, words, tmp_path):
         return
     with pytest.raises(StoreError, match=words):
         again(study)
+
+
+def test_an_order_of_asking_that_was_edited_is_refused(tmp_path):
+    study = opened(tmp_path)
+    for value in (1.0, 2.0):
+        tell(study, ask(study), value)
+    with study.ledger.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE sumbo_trials SET asked = 9 - asked, changed = changed + 9"))
+    with pytest.raises(StoreError, match=r"trial 1: it was asked for before trial 0\); restore a backup"):
+        again(study)
+    with pytest.raises(ValueError, match="trial 0: its place in the order of asking has changed"):
+        study.ledger.refresh()
+    assert [record.asked for record in study.ledger.as_of(4).records] == [1, 3]  # as it was read

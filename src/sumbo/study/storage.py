@@ -214,12 +214,17 @@ class SqlLedger(Ledger):
             if not rows:
                 return
             records = sorted((self._record(*row) for row in rows), key=lambda record: record.number)
-            known = len(self.records)
+            known, last = len(self.records), self.records[-1].asked if self.records else 0
             for record in records:
                 if record.number > known:
                     raise ValueError(f"trial {record.number}: there is no trial {known}")
                 check_record(record)
-                known += record.number == known
+                if record.number == known:
+                    if record.asked < last:
+                        raise ValueError(f"trial {known}: it was asked for before trial {known - 1}")
+                    known, last = known + 1, record.asked
+                elif record.asked != self.records[record.number].asked:
+                    raise ValueError(f"trial {record.number}: its place in the order of asking has changed")
             self._apply(records)
             self.sequence = max(row[0] for row in rows)
         if first:
