@@ -66,7 +66,7 @@ def best(problem: str, mine: str) -> Check:
     """Less regret than every other method of the paper."""
 
     def check(results: Results) -> Finding:
-        names = results.methods(problem)
+        names = results.of(problem)
         others = [name for name in names if name not in (mine, AUTO) and not experiments.is_variant(name)]
         if not others or mine not in names:
             return Finding()
@@ -150,8 +150,8 @@ def _reasonable(results: Results) -> Finding:
 def _beats_opencv(results: Results) -> Finding:
     """In how many runs is the accuracy found higher than OpenCV's?"""
     told, any_better = [], False
-    for name in results.methods("faces"):
-        lines = results.lines("faces", name).values()
+    for name, by_seed in results.of("faces").items():
+        lines = by_seed.values()
         training = sum(max(v for v in line["values"] if v is not None) > line["opencv"][0] for line in lines)
         held_out = sum((line["held_out"] or 0.0) > line["opencv"][1] for line in lines)
         any_better |= training > len(lines) / 2 and name != AUTO

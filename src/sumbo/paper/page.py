@@ -77,13 +77,12 @@ def write(results: Results, judged: Sequence[Judged], figures: Sequence[Path], c
 
 def _table(results: Results, problem: str) -> str:
     """What each method reached on a problem."""
-    methods = results.methods(problem)
     T = len(results.all(problem)[0]["values"])
     extra = ["held-out accuracy", "above OpenCV"] if problem == "faces" else []
     head = ["method", "runs", f"S_T, T = {T}", "R_T / T", "seconds per suggestion", *extra]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
-    for method in methods:
-        lines = results.lines(problem, method).values()
+    for method, by_seed in results.of(problem).items():
+        lines = by_seed.values()
         cells = [method, str(len(lines))]
         for curve in (runs.simple_curve, runs.average_curve):
             cells.append(runs.mean_and_error(results.last(problem, method, curve).values()))
@@ -175,12 +174,12 @@ def _faces(results: Results) -> Any:
     left, right = axes[0]
     _curves(left, results, "faces", lambda line: 1.0 - runs.simple_curve(line))
     left.set_title("best accuracy in training")
-    methods = results.methods("faces")
+    methods = list(results.of("faces"))
     own = np.array([line["opencv"] for line in results.all("faces")])
     for ax, value in ((left, own[:, 0].mean()), (right, own[:, 1].mean())):
         ax.axhline(value, color="#0969da", ls="--", lw=1.0, label="OpenCV's thresholds")
     for i, name in enumerate(methods):
-        found = [line["held_out"] for line in results.lines("faces", name).values()]
+        found = [line["held_out"] for line in results.of("faces")[name].values()]
         right.plot([i] * len(found), found, _MARKERS[i], color=_colours(methods)[name], ms=4)
     right.set_xticks(range(len(methods)), methods, rotation=60)
     right.set_title("accuracy on held-out pictures, each run")
@@ -222,10 +221,10 @@ def _axes(rows: int, columns: int) -> tuple[Any, Any]:
 
 def _curves(ax: Any, results: Results, problem: str, of: Curve) -> None:
     """The mean of every method with error bars here and there, moved apart so that they do not hide each other."""
-    methods = [name for name in results.methods(problem) if not is_variant(name)]
+    methods = [name for name in results.of(problem) if not is_variant(name)]
     colours = _colours(methods)
     for i, name in enumerate(methods):
-        rows = np.array([of(line) for line in results.lines(problem, name).values()])
+        rows = np.array([of(line) for line in results.of(problem)[name].values()])
         mean = rows.mean(axis=0)
         error = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) if len(rows) > 1 else np.zeros_like(mean)
         t = np.arange(1, len(mean) + 1)

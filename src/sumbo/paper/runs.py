@@ -210,25 +210,21 @@ class Results:
         """Problems of an experiment that have runs."""
         return [problem for problem, of in self._experiments.items() if of == experiment]
 
-    def methods(self, problem: str) -> list[str]:
-        """Methods that have runs on a problem."""
-        return list(self._lines.get(problem, {}))
-
-    def lines(self, problem: str, method: str) -> dict[int, Line]:
-        """The runs of a method, by seed."""
-        return self._lines.get(problem, {}).get(method, {})
+    def of(self, problem: str) -> dict[str, dict[int, Line]]:
+        """The runs on a problem, by method and seed."""
+        return self._lines.get(problem, {})
 
     def all(self, problem: str) -> list[Line]:
         """The runs of all methods."""
-        return [line for by_seed in self._lines.get(problem, {}).values() for line in by_seed.values()]
+        return [line for by_seed in self.of(problem).values() for line in by_seed.values()]
 
     def first(self, problem: str) -> dict[str, Line]:
         """The first run of each method."""
-        return {method: next(iter(by_seed.values())) for method, by_seed in self._lines.get(problem, {}).items()}
+        return {method: next(iter(by_seed.values())) for method, by_seed in self.of(problem).items()}
 
     def last(self, problem: str, method: str, curve: Curve = simple_curve) -> dict[int, float]:
         """Simple regret, or another one, at the end of each run."""
-        return {seed: float(curve(line)[-1]) for seed, line in self.lines(problem, method).items()}
+        return {seed: float(curve(line)[-1]) for seed, line in self.of(problem).get(method, {}).items()}
 
 
 def mean_and_error(values: Iterable[float]) -> str:

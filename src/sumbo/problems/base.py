@@ -22,12 +22,7 @@ Fails = Callable[[FloatArray], npt.NDArray[np.bool_]]  # which points of the uni
 
 @dataclass(frozen=True, eq=False)
 class GaussianNoise:
-    """A stream of Gaussian draws, each one new.
-
-    Attributes:
-        std: Standard deviation of a draw.
-        rng: Where the draws come from; drawing advances it.
-    """
+    """A stream of Gaussian draws of standard deviation `std`, each one new: drawing advances `rng`."""
 
     std: float
     rng: np.random.Generator
