@@ -109,36 +109,18 @@ def check_program(program: Program) -> None:
         )
 
 
-class Group:
-    """The process group of the program that runs, if one does, for another thread to end."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pid: int | None = None
-
-    def start(self, arguments: list[str], **settings: Any) -> "subprocess.Popen[bytes]":
-        """Start a program. Under the lock, so that none is running that `end` does not know of."""
-        with self._lock:
-            process = subprocess.Popen(arguments, start_new_session=True, **settings)
-            self._pid = process.pid
-            return process
-
-    def forget(self) -> None:
-        """The program has ended; its number may soon be another's."""
-        with self._lock:
-            self._pid = None
-
-    def end(self) -> None:
-        """End the program, and let no other start: the lock stays taken."""
-        self._lock.acquire()
-        if self._pid is not None:
-            worker.kill_group(self._pid)
-
-
 def run_program(program: Program, job: Job) -> EvaluationResult:
     """Run it once. A worker process of our own ends it when it must end itself."""
-    group = Group()
-    worker.at_end[:] = [group.end]
+    lock = threading.Lock()
+    running: list[int] = []  # the leader of its process group
+
+    def end() -> None:
+        """End the program, and let no other start: the lock stays taken."""
+        lock.acquire()
+        for pid in running:
+            worker.kill_group(pid)
+
+    worker.at_end[:] = [end]
     arguments = [filled(a, job.params) if program.parameters == "arguments" else a for a in program.command]
     environment = os.environ | {"SUMBO_STUDY": job.study, "SUMBO_TRIAL": str(job.number)}
     if program.parameters == "environment":
@@ -149,8 +131,12 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
             stdin.write(json.dumps(job.params).encode())
             stdin.seek(0)
         try:
-            streams = {"stdin": stdin, "stdout": out, "stderr": err}
-            process = group.start(arguments, **streams, env=environment, cwd=program.folder)
+            streams: dict[str, Any] = {"stdin": stdin, "stdout": out, "stderr": err}
+            with lock:  # so that none is running that `end` does not know of
+                process = subprocess.Popen(
+                    arguments, **streams, env=environment, cwd=program.folder, start_new_session=True
+                )
+                running.append(process.pid)
         except (OSError, ValueError) as error:  # not found, not executable, a NUL in an argument
             return EvaluationResult(reason=f"the program could not be started: {error}", kind="not started")
         try:
@@ -160,7 +146,8 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
             process.wait()
             return EvaluationResult(reason=too_long(program.timeout or 0.0), detail=_tail(err))
         finally:
-            group.forget()
+            with lock:  # it has ended, and its number may soon be another's
+                running.clear()
         if code != 0:
             return EvaluationResult(reason=_ending(code), detail=_tail(err))
         outcome = read_value(_read(out, _MAX_OUTPUT), program.value)
