@@ -203,9 +203,7 @@ def _counts_now(store: StoredStudy) -> dict[str, int]:
     return asdict(store.counts())
 
 
-def _answer(
-    options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], *, code: int = 0
-) -> int:
+def _answer(options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], code: int = 0) -> int:
     """Print one JSON object, or what is for people; returns the exit code."""
     if options.json:
         sys.stdout.write(json.dumps(data) + "\n")

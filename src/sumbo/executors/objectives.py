@@ -4,6 +4,7 @@ A program gets its parameters as arguments, in its environment or on its input; 
 shell.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -173,23 +174,16 @@ def read_value(text: str, where: str) -> EvaluationResult:
             problem = f"the last line of the output must be a number; got {lines[-1]!r:.100}"
             return EvaluationResult(reason=problem, kind="no number")
     path = where.removeprefix("json:")
-    data = _parsed(text, lines[-1])
+    data = None
+    for part in (lines[-1], text):  # all of the output if that is JSON, else its last line, after other talk
+        with contextlib.suppress(ValueError, RecursionError):
+            data = json.loads(part)
     for key in path.split("."):
         if not isinstance(data, dict) or key not in data:
             problem = f"the output must be JSON with the key {path!r}; its last line was {lines[-1]!r:.100}"
             return EvaluationResult(reason=problem, kind="no key")
         data = data[key]
     return result_of(data)
-
-
-def _parsed(*texts: str) -> Any:
-    """The first text that is JSON: the whole output, or its last line after other talk."""
-    for text in texts:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-    return None
 
 
 def _ending(code: int) -> str:

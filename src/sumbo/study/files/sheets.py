@@ -6,7 +6,6 @@ there is one. Order does not matter, and other columns are left alone. `sumbo.st
 """
 
 import csv
-import difflib
 import io
 import math
 import re
@@ -18,9 +17,9 @@ from typing import Any, Literal
 
 from sumbo.errors import SheetError, SpaceError, TellError
 from sumbo.executors import EvaluationResult
-from sumbo.space.parameters import Parameter, listed, show
+from sumbo.space.parameters import Parameter, closest, listed, show
 from sumbo.study.files.cells import by_form, choices_of, forms, number_of, plain, written
-from sumbo.study.files.toml import StudyFile
+from sumbo.study.files.toml import StudyFile, advice_on
 from sumbo.study.ledger import FINISHED, Record
 from sumbo.study.storage import is_gone
 from sumbo.study.stored import StoredStudy
@@ -238,8 +237,7 @@ class _Table:
             found = choices_of(text, said, comma=self.comma)
             if len(found) == 1:
                 return found[0]
-            near = difflib.get_close_matches(text, said, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else "correct it"
+            advice = advice_on(text, said, "correct it")
             raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
         number, low, high = number_of(place, text, comma=self.comma), parameter.low, parameter.high
         if not low <= number <= high:
@@ -255,7 +253,7 @@ class _Table:
 
 
 def _near(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
+    near = closest(name, names)
     return f"; is it {near[0]!r}?" if near else ""
 
 
