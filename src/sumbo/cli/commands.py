@@ -154,9 +154,7 @@ def export(options: argparse.Namespace) -> int:
         from sumbo.integrations.optuna import as_optuna
 
         if os.path.lexists(target):
-            raise SettingError(
-                f"{options.optuna}: expected a new file, and there is such a file already; choose another"
-            )
+            raise SettingError(f"{options.optuna}: expected a new file, and it is there already; choose another")
     contents = None
     if options.optuna or options.out:
         _check_target(target)

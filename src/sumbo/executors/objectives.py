@@ -62,18 +62,16 @@ class Job:
 def evaluate(objective: Objective, job: Job) -> EvaluationResult:
     """Evaluate one job. An exception of the objective is the worker's to report."""
     if isinstance(objective, Function):
-        return result_of(_found(objective)(dict(job.params)))
+        folder = objective.folder
+        if sys.path[0] != folder and os.path.isdir(folder):  # another machine may have it installed
+            sys.path.insert(0, folder)
+            os.chdir(folder)
+        # Imported at the first call, so that a mistake in its module is a failed trial with a reason.
+        function = getattr(importlib.import_module(objective.module), objective.name)
+        return result_of(function(dict(job.params)))
     result = run_program(objective, job)
     # With what the program printed.
     return result if result.reason is None else replace(result, reason=safe(result.reason), detail=safe(result.detail))
-
-
-def _found(function: Function) -> Any:
-    """The function; imported at the first call, so that a mistake in its module is a failed trial with a reason."""
-    if sys.path[0] != function.folder and os.path.isdir(function.folder):  # another machine may have it installed
-        sys.path.insert(0, function.folder)
-        os.chdir(function.folder)
-    return getattr(importlib.import_module(function.module), function.name)
 
 
 # --- programs ---

@@ -301,16 +301,13 @@ class _Table:
                 raise StudyFileError(f"{self._path}: unknown key {name}; {names}; {advice}")
 
     def _wrong(self, key: str, expected: str, got: object, advice: str) -> NoReturn:
-        text = _kind(got) if key in _PLACES else show(got, urls=self._urls)
+        text = show(got, urls=self._urls)
+        if key in _PLACES and isinstance(got, str):  # a password may be all that it says
+            text = repr(shown(got)) if "://" in got else "a text without ://"
+        elif key in _PLACES:
+            name = type(got).__name__
+            text = {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
         raise StudyFileError(f"{self._path}: {key}: expected {expected}, got {text}; {advice}")
-
-
-def _kind(place: object) -> str:
-    """A storage or an executor that makes no sense: a password may be all that it says."""
-    if isinstance(place, str):
-        return repr(shown(place)) if "://" in place else "a text without ://"
-    name = type(place).__name__
-    return {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
 
 
 def _urls(data: dict[str, Any]) -> Iterator[str]:
