@@ -18,7 +18,7 @@ from sumbo.errors import StoreError, TellError
 from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
 from sumbo.study import storage
-from sumbo.study.files.by_hand import tell_one
+from sumbo.study.files.sheets import tell_one
 from sumbo.study.files.toml import load
 from sumbo.study.storage import _started, is_gone, this_process
 from sumbo.study.stored import StoredStudy

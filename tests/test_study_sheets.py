@@ -6,8 +6,7 @@ from studies import write_study
 from sumbo.errors import SheetError, TellError
 from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
-from sumbo.study.files.by_hand import tell_one, tell_sheet
-from sumbo.study.files.sheets import read_sheet, write_sheet
+from sumbo.study.files.sheets import read_sheet, tell_one, tell_sheet, write_sheet
 from sumbo.study.files.toml import load
 from sumbo.study.stored import StoredStudy
 

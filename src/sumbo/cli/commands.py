@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from sumbo._files import write_whole
 from sumbo.cli.parser import BY_HAND
-from sumbo.cli.show import as_csv, best_text, format_of, learned, opened, record, show_overview, write_report
+from sumbo.cli.show import as_csv, best_text, can_write, format_of, learned, opened, record, show_overview, write_report
 from sumbo.errors import SettingError, SheetError, StudyFileError
 from sumbo.executors import EvaluationResult
-from sumbo.study.files import by_hand, sheets
+from sumbo.study.files import sheets
 from sumbo.study.files.cells import number_of
 from sumbo.study.files.toml import StudyFile, load, method_of
 from sumbo.study.ledger import Record
@@ -114,11 +114,11 @@ def tell(options: argparse.Namespace) -> int:
     notes: list[str] = []
     with opened(study, create=sheet is not None and all(row.number is None for row in sheet.rows)) as store:
         if sheet is not None:
-            told = by_hand.tell_sheet(store, sheet, options.result, replace=options.replace)
+            told = sheets.tell_sheet(store, sheet, options.result, replace=options.replace)
             notes += [f"{sheet.empty} rows have no result yet"] if sheet.empty else []
             notes += [f"columns left alone: {', '.join(sheet.ignored)}"] if sheet.ignored else []
         else:
-            told = by_hand.tell_one(store, options.trial, _result(options), replace=options.replace)
+            told = sheets.tell_one(store, options.trial, _result(options), replace=options.replace)
         data = asdict(told) | {"notes": notes, "counts": _counts_now(store)}
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
@@ -127,7 +127,7 @@ def tell(options: argparse.Namespace) -> int:
 
 def cancel(options: argparse.Namespace) -> int:
     with opened(load(options.study)) as store:
-        by_hand.cancel(store, list(dict.fromkeys(options.trials)))
+        sheets.cancel(store, list(dict.fromkeys(options.trials)))
         data = {"cancelled": options.trials, "counts": _counts_now(store)}
     text = f"cancelled: {', '.join(map(str, options.trials))}\n"
     return _answer(options, data, text)
@@ -154,9 +154,7 @@ def export(options: argparse.Namespace) -> int:
         from sumbo.integrations.optuna import as_optuna
 
         if os.path.lexists(target):
-            raise SettingError(
-                f"{options.optuna}: expected a new file, and there is such a file already; choose another"
-            )
+            raise SettingError(f"{options.optuna}: expected a new file, and it is there already; choose another")
     contents = None
     if options.optuna or options.out:
         _check_target(target)
@@ -203,9 +201,7 @@ def _counts_now(store: StoredStudy) -> dict[str, int]:
     return asdict(store.counts())
 
 
-def _answer(
-    options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], *, code: int = 0
-) -> int:
+def _answer(options: argparse.Namespace, data: dict[str, Any], write: str | Callable[[], object], code: int = 0) -> int:
     """Print one JSON object, or what is for people; returns the exit code."""
     if options.json:
         sys.stdout.write(json.dumps(data) + "\n")
@@ -218,13 +214,11 @@ def _answer(
 
 def _write_out(text: str) -> None:
     """A table is data: where standard output has no letters for it, it comes in UTF-8 all the same."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
+    if can_write(text):
+        sys.stdout.write(text)
+    else:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8"))
-    else:
-        sys.stdout.write(text)
 
 
 def _summary(store: StoredStudy) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _overview(study: StoredStudy, last: int) -> str:
         f"best {best_text(study)}".rstrip(),
     ]
     curve = _sparkline(trials, file.goal)
-    if curve and _can_write(curve):
+    if curve and can_write(curve):
         lines += ["", f"best so far{', the lower the better' if file.goal == 'minimize' else ''}: {curve}"]
     rows = [record(file, trial) for trial in trials]
     reasons = Counter(row["reason"] or "no reason on record" for row in rows if row["state"] == "failed")
@@ -115,10 +115,10 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _can_write(text: str) -> bool:
-    """Not every terminal has blocks."""
+def can_write(text: str) -> bool:
+    """Has standard output letters for it? Not every terminal has blocks."""
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         return False
     return True
@@ -168,7 +168,7 @@ def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -
     from rich.table import Table
     from rich.text import Text
 
-    console, block = Console(), _BLOCKS[-1] if _can_write(_BLOCKS) else "#"
+    console, block = Console(), _BLOCKS[-1] if can_write(_BLOCKS) else "#"
     for title, rows in (("parameter", found["shares"]), ("group", found["groups"])):
         table = Table(title, "share of variance", "", "plus or minus", box=None, pad_edge=False)
         for name, share, std in rows[:_ROWS]:

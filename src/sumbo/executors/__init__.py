@@ -52,9 +52,7 @@ class Evaluator(Protocol):
 
 
 def evaluate(
-    f: Callable[[Any], Any],
-    argument: Any,
-    errors: tuple[type[BaseException], ...] = (Exception, SystemExit),
+    f: Callable[[Any], Any], argument: Any, errors: tuple[type[BaseException], ...] = (Exception, SystemExit)
 ) -> EvaluationResult:
     """Call it. Whatever the user's code raises is a result too: a failed evaluation is not the end of the search."""
     try:

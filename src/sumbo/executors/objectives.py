@@ -4,6 +4,7 @@ A program gets its parameters as arguments, in its environment or on its input; 
 shell.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -61,18 +62,16 @@ class Job:
 def evaluate(objective: Objective, job: Job) -> EvaluationResult:
     """Evaluate one job. An exception of the objective is the worker's to report."""
     if isinstance(objective, Function):
-        return result_of(_found(objective)(dict(job.params)))
+        folder = objective.folder
+        if sys.path[0] != folder and os.path.isdir(folder):  # another machine may have it installed
+            sys.path.insert(0, folder)
+            os.chdir(folder)
+        # Imported at the first call, so that a mistake in its module is a failed trial with a reason.
+        function = getattr(importlib.import_module(objective.module), objective.name)
+        return result_of(function(dict(job.params)))
     result = run_program(objective, job)
     # With what the program printed.
     return result if result.reason is None else replace(result, reason=safe(result.reason), detail=safe(result.detail))
-
-
-def _found(function: Function) -> Any:
-    """The function; imported at the first call, so that a mistake in its module is a failed trial with a reason."""
-    if sys.path[0] != function.folder and os.path.isdir(function.folder):  # another machine may have it installed
-        sys.path.insert(0, function.folder)
-        os.chdir(function.folder)
-    return getattr(importlib.import_module(function.module), function.name)
 
 
 # --- programs ---
@@ -109,36 +108,18 @@ def check_program(program: Program) -> None:
         )
 
 
-class Group:
-    """The process group of the program that runs, if one does, for another thread to end."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pid: int | None = None
-
-    def start(self, arguments: list[str], **settings: Any) -> "subprocess.Popen[bytes]":
-        """Start a program. Under the lock, so that none is running that `end` does not know of."""
-        with self._lock:
-            process = subprocess.Popen(arguments, start_new_session=True, **settings)
-            self._pid = process.pid
-            return process
-
-    def forget(self) -> None:
-        """The program has ended; its number may soon be another's."""
-        with self._lock:
-            self._pid = None
-
-    def end(self) -> None:
-        """End the program, and let no other start: the lock stays taken."""
-        self._lock.acquire()
-        if self._pid is not None:
-            worker.kill_group(self._pid)
-
-
 def run_program(program: Program, job: Job) -> EvaluationResult:
     """Run it once. A worker process of our own ends it when it must end itself."""
-    group = Group()
-    worker.at_end[:] = [group.end]
+    lock = threading.Lock()
+    running: list[int] = []  # the leader of its process group
+
+    def end() -> None:
+        """End the program, and let no other start: the lock stays taken."""
+        lock.acquire()
+        for pid in running:
+            worker.kill_group(pid)
+
+    worker.at_end[:] = [end]
     arguments = [filled(a, job.params) if program.parameters == "arguments" else a for a in program.command]
     environment = os.environ | {"SUMBO_STUDY": job.study, "SUMBO_TRIAL": str(job.number)}
     if program.parameters == "environment":
@@ -149,8 +130,12 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
             stdin.write(json.dumps(job.params).encode())
             stdin.seek(0)
         try:
-            streams = {"stdin": stdin, "stdout": out, "stderr": err}
-            process = group.start(arguments, **streams, env=environment, cwd=program.folder)
+            streams: dict[str, Any] = {"stdin": stdin, "stdout": out, "stderr": err}
+            with lock:  # so that none is running that `end` does not know of
+                process = subprocess.Popen(
+                    arguments, **streams, env=environment, cwd=program.folder, start_new_session=True
+                )
+                running.append(process.pid)
         except (OSError, ValueError) as error:  # not found, not executable, a NUL in an argument
             return EvaluationResult(reason=f"the program could not be started: {error}", kind="not started")
         try:
@@ -160,7 +145,8 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
             process.wait()
             return EvaluationResult(reason=too_long(program.timeout or 0.0), detail=_tail(err))
         finally:
-            group.forget()
+            with lock:  # it has ended, and its number may soon be another's
+                running.clear()
         if code != 0:
             return EvaluationResult(reason=_ending(code), detail=_tail(err))
         outcome = read_value(_read(out, _MAX_OUTPUT), program.value)
@@ -186,23 +172,16 @@ def read_value(text: str, where: str) -> EvaluationResult:
             problem = f"the last line of the output must be a number; got {lines[-1]!r:.100}"
             return EvaluationResult(reason=problem, kind="no number")
     path = where.removeprefix("json:")
-    data = _parsed(text, lines[-1])
+    data = None
+    for part in (lines[-1], text):  # all of the output if that is JSON, else its last line, after other talk
+        with contextlib.suppress(ValueError, RecursionError):
+            data = json.loads(part)
     for key in path.split("."):
         if not isinstance(data, dict) or key not in data:
             problem = f"the output must be JSON with the key {path!r}; its last line was {lines[-1]!r:.100}"
             return EvaluationResult(reason=problem, kind="no key")
         data = data[key]
     return result_of(data)
-
-
-def _parsed(*texts: str) -> Any:
-    """The first text that is JSON: the whole output, or its last line after other talk."""
-    for text in texts:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-    return None
 
 
 def _ending(code: int) -> str:

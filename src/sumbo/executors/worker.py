@@ -58,9 +58,7 @@ def receive(stream: IO[bytes]) -> bytes | None:
 def main(prints: int, mark: str) -> None:
     """Serve until the parent says farewell, or closes our standard input, which it also does by dying.
 
-    Args:
-        prints: the file descriptor where what the objective prints is to go.
-        mark: what the environment of all that the objective starts holds, unless it is changed.
+    What the objective prints goes to the file descriptor `prints`; the environment of all that it starts holds `mark`.
     """
     # Our end of the pipes, out of the objective's reach: it reads nothing, and prints elsewhere.
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")

@@ -7,6 +7,7 @@ it is read. Values that are the same then cannot be told apart in a table: `alik
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from sumbo.errors import SheetError
 from sumbo.executors.objectives import as_text
@@ -95,12 +96,8 @@ def number_of(place: str, text: str, *, comma: bool = False) -> float:
         if comma:
             return float(text.replace(",", "."))
         raise SheetError(f"{place}: expected a number, got {text!r}; write {text.replace(',', '.')!r} with a point")
-    try:
+    with suppress(ValueError):
         return float(text.replace("_", "x"))
-    except ValueError:
-        pass
     if _UNIT.match(text):
-        raise SheetError(
-            f"{place}: expected a number alone, got {text!r}; leave the unit out, and convert it if need be"
-        )
+        raise SheetError(f"{place}: expected a number alone, got {text!r}; leave the unit out (convert it if need be)")
     raise SheetError(f"{place}: expected a number, got {text!r}; correct it")

@@ -6,23 +6,26 @@ there is one. Order does not matter, and other columns are left alone. `sumbo.st
 """
 
 import csv
-import difflib
 import io
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from sumbo.errors import SheetError, SpaceError
+from sumbo.errors import SheetError, SpaceError, TellError
 from sumbo.executors import EvaluationResult
-from sumbo.space.parameters import Parameter, listed, show
+from sumbo.space.parameters import Parameter, closest, listed, show
 from sumbo.study.files.cells import by_form, choices_of, forms, number_of, plain, written
-from sumbo.study.files.toml import StudyFile
+from sumbo.study.files.toml import StudyFile, advice_on
+from sumbo.study.ledger import FINISHED, Record
+from sumbo.study.storage import is_gone
+from sumbo.study.stored import StoredStudy
 
 Trial = tuple[int, dict[str, Any]]  # its number and its parameters
+Action = Literal["tell", "add", "replace", "pass over"]
 
 TRIAL = "trial"
 
@@ -109,11 +112,11 @@ def read_sheet(study: StudyFile, path: str | Path, *, own: bool = False) -> Shee
             problems.append(str(error))
     numbers = Counter(row.number for row in rows if row.number is not None)
     problems += [f"trial {n} is in more than one row; keep one" for n in sorted(numbers) if numbers[n] > 1]
-    raise_problems(path, problems)
+    _raise_problems(path, problems)
     return Sheet(rows, empty, table.ignored)
 
 
-def raise_problems(path: str | Path, problems: list[str]) -> None:
+def _raise_problems(path: str | Path, problems: list[str]) -> None:
     """Raise a SheetError with all problems, if there are any."""
     if problems:
         more = [f"... and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
@@ -121,7 +124,7 @@ def raise_problems(path: str | Path, problems: list[str]) -> None:
         raise SheetError(f"{path}: nothing was recorded, because of\n  {text}")
 
 
-def same_value(parameter: Parameter, a: Any, b: Any) -> bool:
+def _same_value(parameter: Parameter, a: Any, b: Any) -> bool:
     """Are two values of a parameter the same, but for digits that a spreadsheet dropped?"""
     if parameter.kind == "float":
         least = 0.0 if parameter.log else _ROUNDING * (parameter.high - parameter.low)
@@ -234,8 +237,7 @@ class _Table:
             found = choices_of(text, said, comma=self.comma)
             if len(found) == 1:
                 return found[0]
-            near = difflib.get_close_matches(text, said, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else "correct it"
+            advice = advice_on(text, said, "correct it")
             raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
         number, low, high = number_of(place, text, comma=self.comma), parameter.low, parameter.high
         if not low <= number <= high:
@@ -251,7 +253,7 @@ class _Table:
 
 
 def _near(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
+    near = closest(name, names)
     return f"; is it {near[0]!r}?" if near else ""
 
 
@@ -290,3 +292,115 @@ def _decoded(data: bytes) -> tuple[str, str]:
 
 def _cell(cells: list[str], column: int | None) -> str:
     return "" if column is None or column >= len(cells) else cells[column].strip()
+
+
+@dataclass
+class Told:
+    """Which trials were told, added as rows of one's own, corrected; and how many rows were there already."""
+
+    told: list[int] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
+    replaced: list[int] = field(default_factory=list)
+    known: int = 0
+
+
+def tell_sheet(study: StoredStudy, sheet: Sheet, path: str | Path, *, replace: bool) -> Told:
+    """Record a table of results. If rows do not fit the study, a SheetError lists all, and nothing is recorded."""
+    own = [record for record in study.records if record.state in FINISHED and record.seen is None]
+    known = Counter(_key(record.params, record.value) for record in own)
+    problems: list[str] = []
+    actions: list[tuple[Row, Action]] = []
+    for row in sheet.rows:
+        try:
+            actions.append((row, _action(study, row, known, replace)))
+        except TellError as error:
+            problems.append(f"line {row.line}: {error}")
+    _raise_problems(path, problems)
+    return _recorded(study, actions)
+
+
+def tell_one(study: StoredStudy, number: int, result: EvaluationResult, *, replace: bool) -> Told:
+    """Record one result; a TellError if there is no such trial, or if it is not to be told."""
+    row = Row(0, number, {}, result)
+    return _recorded(study, [(row, _action(study, row, Counter(), replace))])
+
+
+def cancel(study: StoredStudy, numbers: list[int]) -> None:
+    """Take trials back that will not be evaluated, all of them or none: not what has ended, or what a process runs."""
+    for number in numbers:
+        _check_unended(study, _known(study, number))
+    for number in numbers:
+        if not study.ledger.cancel(number):
+            raise TellError(f"trial {number} was told this moment by another process; see sumbo show")
+
+
+def _action(study: StoredStudy, row: Row, known: Counter[Any], replace: bool) -> Action:
+    """What is to be done with a row; `known` counts rows of one's own that are there and not seen in this table yet."""
+    if row.number is None:
+        key = _key(row.params, row.result.value)
+        if known[key] > 0:  # the same file told again
+            known[key] -= 1
+            return "pass over"
+        return "add"
+    record, new = _known(study, row.number), row.result.value
+    for name, value in row.params.items():
+        asked = record.params.get(name)
+        if asked is not None and not _same_value(study.file.space[name], asked, value):
+            raise TellError(
+                f"trial {record.number} was to have {name} = {asked!r}, the table has {value!r}; put it back, or, if "
+                "the experiment was done so, empty the trial number, which makes it a row of your own"
+            )
+    if record.state in FINISHED:
+        if record.value == new or (record.value and new and math.isclose(record.value, new, rel_tol=1e-12)):
+            return "pass over"
+        if not replace:
+            was = f"the value {record.value!r}" if record.value is not None else f"failed ({record.reason})"
+            now = "failed" if new is None else repr(new)
+            raise TellError(f"trial {row.number} was told before as {was}, now {now}; to correct it, use --replace")
+        return "replace"
+    if record.state == "waiting":
+        raise TellError(f"trial {row.number} has not been handed out; sumbo run will evaluate it")
+    _check_unended(study, record)
+    return "tell"
+
+
+def _recorded(study: StoredStudy, actions: list[tuple[Row, Action]]) -> Told:
+    done, ledger, before = Told(), study.ledger, list(study.records)
+    for row, action in actions:
+        if action == "pass over":
+            done.known += 1
+        elif row.number is None:
+            done.added.append(ledger.observe(row.params, row.result).number)
+        elif action == "replace":
+            ledger.correct(row.number, row.result)
+            done.replaced.append(row.number)
+        else:
+            record = before[row.number]  # as it was checked
+            if not ledger.tell(row.number, row.result, record.lease):  # another process was faster
+                ledger.observe(record.params, row.result)
+            done.told.append(row.number)
+    return done
+
+
+def _known(study: StoredStudy, number: int) -> Record:
+    count = len(study.records)
+    if not number < count:
+        has = f"trials 0 to {count - 1}" if count else "no trials"
+        raise TellError(f"there is no trial {number}; the study has {has}. Leave the number empty in a row of your own")
+    return study.records[number]
+
+
+def _check_unended(study: StoredStudy, record: Record) -> None:
+    if record.state in FINISHED:
+        raise TellError(f"trial {record.number} was told before; to correct it, use sumbo tell --replace")
+    if record.state == "cancelled":
+        how = "empty the trial number, which makes it a row of your own"
+        raise TellError(f"trial {record.number} was cancelled; {how}")
+    holder = study.ledger.holder(record)
+    if holder is not None and not is_gone(holder):
+        who = f"process {holder.get('pid')} on {holder.get('host')}"
+        raise TellError(f"trial {record.number} is being evaluated by {who}; wait for it")
+
+
+def _key(params: dict[str, Any], value: float | None) -> Any:
+    return (tuple(sorted((name, repr(value)) for name, value in params.items())), value)

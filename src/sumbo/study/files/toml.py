@@ -98,7 +98,7 @@ def method_of(study: StudyFile) -> "Method":
             return method
     except (SumboError, TypeError, ValueError) as error:
         raise StudyFileError(f"{study.path}: method: {error}") from None
-    advice = _advice(unknown[0], known, f"it has {', '.join(known) or 'none'}")
+    advice = advice_on(unknown[0], known, f"it has {', '.join(known) or 'none'}")
     raise StudyFileError(f"{study.path}: method {study.method!r} has no setting {unknown[0]!r}; {advice}")
 
 
@@ -115,7 +115,7 @@ class _Table:
         self._check_keys(self._data, _KEYS, "")
         goal = self._text("goal", None)
         if goal not in GOALS:
-            self._wrong("goal", "minimize or maximize", goal, _advice(goal, GOALS, "say what is wanted of the value"))
+            self._wrong("goal", "minimize or maximize", goal, advice_on(goal, GOALS, "say what is wanted of the value"))
         name = self._text("name", self._path.stem)
         space = self._space(goal)
         method, settings = self._method(space)
@@ -136,8 +136,6 @@ class _Table:
             timeout=timeout,
             retries=self._count("retries", 0, 0) or 0,
         )
-
-    # --- what is evaluated ---
 
     def _objective(self, space: Space, timeout: float | None) -> Objective | None:
         if "objective" in self._data and "command" in self._data:
@@ -176,14 +174,12 @@ class _Table:
         used = [name for argument in command for name in placeholders(argument)]
         for name in used:
             if name not in space.names:
-                advice = _advice(name, space.names, "write {{ and }} for braces that are meant as they are")
+                advice = advice_on(name, space.names, "write {{ and }} for braces that are meant as they are")
                 self._wrong("command", f"names in braces among {listed(space.names)}", f"{{{name}}}", advice)
         unused = [name for name in space.names if name not in used]
         if unused:
             advice = 'add it, or pass parameters = "environment" or "stdin"'
             self._wrong("command", "each parameter in braces somewhere", f"no {{{unused[0]}}}", advice)
-
-    # --- the space and the method ---
 
     def _space(self, goal: str) -> Space:
         tables = self._data.get("space")
@@ -204,7 +200,7 @@ class _Table:
         kind = self._one_of(f"{key}.type", table.get("type"), tuple(_SPACE_KEYS))
         make, keys = _SPACE_KEYS[kind]
         self._check_keys(table, ("type", *keys), f"{key}.")
-        for needed in keys[:2] if kind != "categorical" else keys:
+        for needed in keys[:2]:
             if needed not in table:
                 raise StudyFileError(f"{self._path}: {key}.{needed} is missing; a {kind} needs it")
         try:
@@ -246,10 +242,8 @@ class _Table:
             self._wrong(key, "a list of lists of names", self._data.get(key), 'such as [["angle", "sweep"]]')
         for name in (name for group in groups for name in group):
             if name not in space.names:
-                advice = _advice(name, space.names, "name parameters of this study")
+                advice = advice_on(name, space.names, "name parameters of this study")
                 self._wrong(key, f"names among {listed(space.names)}", name, advice)
-
-    # --- where it is kept and run ---
 
     def _storage(self, name: str) -> str:
         file = re.sub(r"[^-.+ @,=~\w]", "_", name)
@@ -272,11 +266,9 @@ class _Table:
             self._wrong("executor", '"dask://HOST:PORT", the address of a Dask scheduler', given, advice)
         return given
 
-    # --- single values ---
-
     def _one_of(self, key: str, value: Any, known: Sequence[str]) -> str:
         if value not in known:
-            self._wrong(key, f"one of {listed(known)}", value, _advice(value, known, "take one of them"))
+            self._wrong(key, f"one of {listed(known)}", value, advice_on(value, known, "take one of them"))
         return str(value)
 
     def _text(self, key: str, default: str | None) -> str:
@@ -304,21 +296,18 @@ class _Table:
     def _check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
         for key in table:
             if key not in known:
-                advice = _advice(key, known, "remove it")
+                advice = advice_on(key, known, "remove it")
                 name, names = show(prefix + key, urls=self._urls), f"the keys are {', '.join(known)}"
                 raise StudyFileError(f"{self._path}: unknown key {name}; {names}; {advice}")
 
     def _wrong(self, key: str, expected: str, got: object, advice: str) -> NoReturn:
-        text = _kind(got) if key in _PLACES else show(got, urls=self._urls)
+        text = show(got, urls=self._urls)
+        if key in _PLACES and isinstance(got, str):  # a password may be all that it says
+            text = repr(shown(got)) if "://" in got else "a text without ://"
+        elif key in _PLACES:
+            name = type(got).__name__
+            text = {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
         raise StudyFileError(f"{self._path}: {key}: expected {expected}, got {text}; {advice}")
-
-
-def _kind(place: object) -> str:
-    """A storage or an executor that makes no sense: a password may be all that it says."""
-    if isinstance(place, str):
-        return repr(shown(place)) if "://" in place else "a text without ://"
-    name = type(place).__name__
-    return {"dict": "a table", "list": "a list"}.get(name, f"a value of type {name}")
 
 
 def _urls(data: dict[str, Any]) -> Iterator[str]:
@@ -335,7 +324,8 @@ def _urls(data: dict[str, Any]) -> Iterator[str]:
             yield found
 
 
-def _advice(given: object, known: Sequence[str] | Mapping[str, Any], otherwise: str) -> str:
+def advice_on(given: object, known: Sequence[str] | Mapping[str, Any], otherwise: str) -> str:
+    """A hint at what was meant, if something known is like it."""
     near = closest(given, known)
     return f"did you mean {near[0]!r}?" if near else otherwise
 
