@@ -102,7 +102,7 @@ class Told:
     def __init__(self, dim: int) -> None:
         self.numbers: list[int] = []
         self.at: dict[int, int] = {}  # where a trial is among them
-        self._X, self._y = np.empty((16, dim)), np.empty(16)
+        self._X, self.values = np.empty((16, dim)), np.empty(16)  # of them, and room for more
 
     @property
     def X(self) -> Array:
@@ -112,22 +112,18 @@ class Told:
 
     @property
     def y(self) -> Array:
-        return self._y[: len(self.numbers)].copy()  # corrections change it in place
+        return self.values[: len(self.numbers)].copy()  # corrections change it in place
 
     def extend(self, records: Sequence[Record]) -> None:
         """Trials have ended, in this order."""
         n, total = len(self.numbers), len(self.numbers) + len(records)
-        if total > len(self._y):
-            more = max(len(self._y), total - len(self._y))
-            self._X, self._y = (np.concatenate([a, np.empty((more, *a.shape[1:]))]) for a in (self._X, self._y))
+        if total > len(self.values):
+            size = max(2 * len(self.values), total)
+            self._X, self.values = np.resize(self._X, (size, self._X.shape[1])), np.resize(self.values, size)
         self._X[n:total] = np.concatenate([record.unit for record in records]).reshape(len(records), -1)
-        self._y[n:total] = [math.nan if record.value is None else record.value for record in records]
+        self.values[n:total] = [math.nan if record.value is None else record.value for record in records]
         self.at.update((record.number, n + i) for i, record in enumerate(records))
         self.numbers += [record.number for record in records]
-
-    def correct(self, record: Record) -> None:
-        """The result of one of them is another."""
-        self._y[self.at[record.number]] = math.nan if record.value is None else record.value
 
 
 class Ledger:
@@ -291,7 +287,6 @@ class Ledger:
     def _apply(self, records: Sequence[Record]) -> None:
         """Take in versions of trials, new ones by number."""
         ended: list[Record] = []
-        corrected: list[Record] = []
         for record in records:
             number, state = record.number, record.state
             before = self.records[number].state if number < len(self.records) else None
@@ -312,12 +307,12 @@ class Ledger:
                 self._live[number] = record
                 continue
             self._live.pop(number, None)
-            if record.unit is not None and state != "cancelled":
-                (corrected if before in ENDED else ended).append(record)
+            if before in ENDED and number in self._told.at:
+                self._told.values[self._told.at[number]] = math.nan if record.value is None else record.value
+            elif record.unit is not None and state != "cancelled":
+                ended.append(record)
         if ended:
             self._told.extend(sorted(ended, key=lambda record: record.told or 0))
-        for record in corrected:
-            self._told.correct(record)
 
 
 def check_record(record: Record, states: Sequence[str] = get_args(State)) -> None:

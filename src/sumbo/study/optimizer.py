@@ -150,14 +150,15 @@ class Optimizer:
         if deadline is not None and not is_seconds(deadline):
             raise SettingError(f"deadline must be a positive number of seconds; got {deadline!r}")
         if n is None:
-            return self._asked(Deadline.after(deadline))
+            return self._trial(self._asked(Deadline.after(deadline)))
         n, until = check_count("n", n), Deadline.after(deadline)
-        return [self._asked(Deadline.after(until.left / (n - i) if deadline else None)) for i in range(n)]
+        each = (Deadline.after(until.left / (n - i) if deadline else None) for i in range(n))
+        return [self._trial(self._asked(deadline)) for deadline in each]
 
-    def _asked(self, deadline: Deadline) -> Trial:
-        record = self._ask(deadline)
+    def _asked(self, deadline: Deadline, state: State = "running") -> Record:
+        record = self._ask(deadline, state=state)
         assert record is not None  # there is no limit
-        return self._trial(record)
+        return record
 
     def _ask(
         self, deadline: Deadline, *, state: State = "running", lease: int | None = None, limit: int | None = None

@@ -239,11 +239,11 @@ def _evaluator(f: Objective, workers: int, executor: Executor | None, timeout: f
     return _Here(f)
 
 
+@dataclass(frozen=True)
 class _Here:
     """Evaluates in the calling thread, at once."""
 
-    def __init__(self, f: Objective) -> None:
-        self._f = f
+    f: Objective
 
     def submit(self, argument: Any) -> "Future[EvaluationResult]":
         future: Future[EvaluationResult] = Future()
@@ -252,7 +252,7 @@ class _Here:
 
     def _evaluate(self, argument: Any) -> Any:
         with _interrupts.let_in():
-            return self._f(argument)
+            return self.f(argument)
 
     def close(self) -> None:
         pass

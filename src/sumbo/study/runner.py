@@ -75,8 +75,9 @@ class Runner:
     def _run(self) -> None:
         while True:
             self._maintain()
-            if self.winding_down():
-                self._take_back()
+            if self.winding_down():  # what was asked for ahead and has not begun is for others
+                for future in [future for future in self._running if future.cancel()]:
+                    self._ledger.release(self._running.pop(future).number)
             ended = _interrupts.taken(self._ended, 0 if self._wants_more() else _TICK)
             still = [future for future in ended if future in self._running]  # not taken back
             for future in sorted(still, key=lambda future: self._running[future].number):
@@ -104,8 +105,7 @@ class Runner:
         """Start a trial; False if there is none to start."""
         began = time.monotonic()
         record = self._ledger.claim(self.limit)
-        if record is None:
-            record = self.opt._ask(Deadline(), lease=self._ledger.lease, limit=self.limit)
+        record = record or self.opt._ask(Deadline(), lease=self._ledger.lease, limit=self.limit)
         if record is None:
             return False
         self._prefetcher.suggestions.append(time.monotonic() - began)
@@ -143,18 +143,12 @@ class Runner:
             self._ledger.observe(record.params, result)
         del self._running[future], self._tries[record.number]  # only now: it is on record
 
-    def _take_back(self) -> None:
-        """What was asked for ahead and has not begun."""
-        for future in [future for future in self._running if future.cancel()]:
-            self._ledger.release(self._running.pop(future).number)
-
     def _maintain(self) -> None:
         now = time.monotonic()
         if now - self._maintained < _HEARTBEAT:
             return
         self._maintained = now
-        found = self._ledger.maintain()
-        if found:
+        if found := self._ledger.maintain():
             self.say(f"trials of a process that ended will be run again: {', '.join(map(str, found))}")
 
 

@@ -17,7 +17,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +149,8 @@ def clock(engine: Engine) -> sa.ColumnElement[float]:
 
 # --- the ledger ---
 
-# In the order of a Record's fields, which are built by the hundred thousand; the last of them are kept as they are.
-_PLAIN = (
-    *("seen", "budget", "state", "told", "value", "reason", "detail", "lease", "lost"),
-    *("suggest_seconds", "seconds", "started", "ended"),
-)
-_READ = ("number", "params", "unit", "asked", "signature", "metadata", "method_state", "earlier", *_PLAIN)
+# In the order of a Record's fields, which are built by the hundred thousand.
+_READ = ["params" if field.name == "text" else field.name for field in fields(Record)]
 # What an event can change; the rest is written when a trial is asked for.
 _CHANGING = ("changed", "state", "told", "value", "reason", "detail", "lease", "lost", "seconds", "ended", "earlier")
 
@@ -356,7 +352,7 @@ class SqlLedger(Ledger):
         return None if text is None else json.loads(text)
 
     def _row(self, record: Record, sequence: int) -> dict[str, Any]:
-        return {name: getattr(record, name) for name in ("number", "asked", "signature", *_PLAIN)} | {
+        return {name: getattr(record, name) for name in _READ if name != "params"} | {
             "study_id": self.study_id,
             "changed": sequence,
             "params": record.text,

@@ -99,9 +99,7 @@ class StoredStudy:
         """The next point for a person to evaluate."""
         from sumbo.methods import Deadline
 
-        record = self.optimizer._ask(Deadline(), state="open")
-        assert record is not None  # no limit
-        return record
+        return self.optimizer._asked(Deadline(), "open")
 
     def replay(self) -> "Replay":
         """Make every suggestion again that has a record; a StoreError if there is none."""
@@ -189,8 +187,7 @@ def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:
     new = [name for name in study.space if name not in old.names]
     if gone or new:
         raise _unfit(study, _renamed(gone, new))
-    notes = [_change(study, name, old[name], study.space[name]) for name in old]
-    return [note for note in notes if note]
+    return [note for name in old if (note := _change(study, name, old[name], study.space[name]))]
 
 
 def _renamed(gone: list[str], new: list[str]) -> str:

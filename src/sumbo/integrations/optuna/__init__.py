@@ -125,14 +125,13 @@ class SumboSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters to be modelled: those that all completed trials have in common."""
-        _refuse_several_objectives(study)
+        _check_objectives(study)
         return common_distributions(study.get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Values for all parameters of the search space."""
-        _refuse_several_objectives(study)
         translation = Translation.of(search_space)
         with self._lock:  # one at a time: the next thread shall see what this one suggests
             return {} if translation is None else self._suggested(study, trial, translation)
@@ -166,7 +165,7 @@ class SumboSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A value for a parameter that is not modelled."""
-        _refuse_several_objectives(study)
+        _check_objectives(study)
         if self._independent is not None:
             return self._independent.sample_independent(study, trial, param_name, param_distribution)
         self._warn_of_conditions(study, param_name)
@@ -205,12 +204,13 @@ class SumboSampler(BaseSampler):
             self._independent.after_trial(study, trial, state, values)
 
 
-def _refuse_several_objectives(study: Study) -> None:
+def _check_objectives(
+    study: Study,
+    what: str = "SumboSampler optimises",
+    advice: str = "combine them into one value, or use a sampler for several, such as optuna.samplers.NSGAIISampler",
+) -> None:
     if len(study.directions) > 1:
-        raise SettingError(
-            f"SumboSampler optimises one objective, and this study has {len(study.directions)}. Combine them into one "
-            "value, or use a sampler for several, such as optuna.samplers.NSGAIISampler"
-        )
+        raise SettingError(f"{what} one objective, and this study has {len(study.directions)}; {advice}")
 
 
 # --- whole studies ---
@@ -222,10 +222,7 @@ def from_optuna(
     """A view of an Optuna study, as `sumbo.report.from_optuna` explains; `say` is told what takes long."""
     if not isinstance(study, Study):
         raise SettingError(f"expected an Optuna study; got {type(study).__name__}. Load one with optuna.load_study")
-    if len(study.directions) > 1:
-        raise SettingError(
-            f"a report is about one objective, and this study has {len(study.directions)}; make one for each"
-        )
+    _check_objectives(study, "a report is about", "make one for each")
     trials, direction = study.get_trials(deepcopy=False), direction_of(study)
     ours = study.sampler if isinstance(study.sampler, SumboSampler) else None
     method, seed = (ours.method, ours.seed) if ours else (methods.resolve("auto"), 0)

@@ -178,10 +178,9 @@ class Attributes:
         self._write: Callable[[str, Any], None] = getattr(study, "set_user_attr", spare.__setitem__)
         self.refresh()
 
-    def refresh(self) -> "Attributes":
+    def refresh(self) -> None:
         """Look at what is there now."""
         self._known: Mapping[str, Any] = getattr(self._study, "user_attrs", self._spare)
-        return self
 
     def write(self, key: str, data: Any) -> None:
         """Keep data under names that begin with the key."""
