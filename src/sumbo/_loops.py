@@ -76,14 +76,9 @@ def squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
         a_row, b_row = XT[dims[f]], XT[dims[f + 1]]
         a_value, b_value = x[dims[f]], x[dims[f + 1]]
         a_weight, b_weight = inv_l2[f], inv_l2[f + 1]
-        if f == 0:
-            for q in range(n):
-                a, b = a_row[q] - a_value, b_row[q] - b_value
-                r2[q] = a_weight * a * a + b_weight * b * b
-        else:
-            for q in range(n):
-                a, b = a_row[q] - a_value, b_row[q] - b_value
-                r2[q] += a_weight * a * a + b_weight * b * b
+        for q in range(n):
+            a, b = a_row[q] - a_value, b_row[q] - b_value
+            r2[q] = (r2[q] if f > 0 else 0.0) + (a_weight * a * a + b_weight * b * b)
         f += 2
     if f == 0:
         for q in range(n):
@@ -105,15 +100,13 @@ def squared_distances(XT, x, nominal, dims, inv_l2, n, r2):
 @loops
 def add_phi(r2, n, scale, family, out):
     """out[q] += scale * phi(r2[q])."""
-    if family == 0:
-        for q in range(n):
+    for q in range(n):
+        if family == 0:
             out[q] += scale * exp_negative(-0.5 * r2[q])
-    elif family == 1:
-        for q in range(n):
+        elif family == 1:
             a = math.sqrt(3.0 * r2[q])
             out[q] += scale * (1.0 + a) * exp_negative(-a)
-    else:
-        for q in range(n):
+        else:
             a = math.sqrt(5.0 * r2[q])
             out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
 
@@ -121,19 +114,15 @@ def add_phi(r2, n, scale, family, out):
 @loops
 def _add_phi_alone(row, value, inv_l2, n, scale, family, out):
     """out[q] += scale * phi of a group of one number: no distance to store, no root to take."""
-    if family == 0:
-        for q in range(n):
-            difference = row[q] - value
+    root = math.sqrt((3.0 if family == 1 else 5.0) * inv_l2)
+    for q in range(n):
+        difference = row[q] - value
+        a = root * abs(difference)
+        if family == 0:
             out[q] += scale * exp_negative(-0.5 * inv_l2 * difference * difference)
-    elif family == 1:
-        factor = math.sqrt(3.0 * inv_l2)
-        for q in range(n):
-            a = factor * abs(row[q] - value)
+        elif family == 1:
             out[q] += scale * (1.0 + a) * exp_negative(-a)
-    else:
-        factor = math.sqrt(5.0 * inv_l2)
-        for q in range(n):
-            a = factor * abs(row[q] - value)
+        else:
             out[q] += scale * (1.0 + a + a * a / 3.0) * exp_negative(-a)
 
 
@@ -154,18 +143,16 @@ def _weigh_phi_and_slope(r2, n, family, weights, v, w):
     Sums are taken elsewhere, in loops that only read. A loop that sums and stores runs vectorised or not depending on
     where its arrays lie in memory, and then its sum would depend on that too.
     """
-    if family == 0:
-        for q in range(n):
+    for q in range(n):
+        if family == 0:
             v[q] = weights[q] * exp_negative(-0.5 * r2[q])
             w[q] = -0.5 * v[q]
-    elif family == 1:
-        for q in range(n):
+        elif family == 1:
             a = math.sqrt(3.0 * r2[q])
             e = weights[q] * exp_negative(-a)
             v[q] = (1.0 + a) * e
             w[q] = -1.5 * e
-    else:
-        for q in range(n):
+        else:
             a = math.sqrt(5.0 * r2[q])
             e = weights[q] * exp_negative(-a)
             v[q] = (1.0 + a + a * a / 3.0) * e
@@ -238,6 +225,14 @@ def _add_slopes_by_l(XT, x, nominal, dims, inv_l2, scale, n, w, by_l):
 
 
 @loops
+def _slopes_of_row(alpha, K_inv_p, p, W):
+    """Row p of (alpha alpha^T - K^-1) / 2; what is below the diagonal stands for two, which cancels the 1/2."""
+    for q in range(p):
+        W[q] = alpha[p] * alpha[q] - K_inv_p[q]
+    W[p] = 0.5 * (alpha[p] * alpha[p] - K_inv_p[p])
+
+
+@loops
 def evidence_traces(XT, dims, offsets, inv_l2, s2, nominal, family, alpha, K_inv):
     n = XT.shape[1]
     by_l = np.zeros(dims.shape[0])
@@ -246,12 +241,7 @@ def evidence_traces(XT, dims, offsets, inv_l2, s2, nominal, family, alpha, K_inv
     x = np.empty(XT.shape[0])
     for p in range(n):
         x[:] = XT[:, p]
-        # Each pair below the diagonal stands for two, which cancels the 1/2 of the trace.
-        K_inv_p = K_inv[p]
-        alpha_p = alpha[p]
-        for q in range(p):
-            W[q] = alpha_p * alpha[q] - K_inv_p[q]
-        W[p] = 0.5 * (alpha_p * alpha_p - K_inv_p[p])
+        _slopes_of_row(alpha, K_inv[p], p, W)
         for j in range(s2.shape[0]):
             a, b = offsets[j], offsets[j + 1]
             squared_distances(XT, x, nominal, dims[a:b], inv_l2[a:b], p + 1, r2)
@@ -332,12 +322,11 @@ def packed_kernel(XT, nominal, dims, inv_l2, s2, family):
     k = np.zeros(n * (n + 1) // 2)
     r2 = np.empty(n)
     x = np.empty(XT.shape[0])
-    start = 0
     for p in range(n):
+        start = p * (p + 1) // 2
         x[:] = XT[:, p]
         squared_distances(XT, x, nominal, dims, inv_l2, p + 1, r2)
         add_phi(r2, p + 1, s2, family, k[start : start + p + 1])
-        start += p + 1
     return k
 
 
@@ -345,26 +334,22 @@ def packed_kernel(XT, nominal, dims, inv_l2, s2, family):
 def unpacked(k, n, noise):
     """The matrix, lower half, with noise on its diagonal."""
     K = np.zeros((n, n))
-    start = 0
     for p in range(n):
+        start = p * (p + 1) // 2
         for q in range(p + 1):
             K[p, q] = k[start + q]
         K[p, p] += noise
-        start += p + 1
     return K
 
 
 @loops
 def packed_slopes(alpha, K_inv):
-    """w of the evidence: an element below the diagonal stands for two, which cancels the 1/2 of the trace."""
+    """w of the evidence."""
     n = alpha.shape[0]
     w = np.empty(n * (n + 1) // 2)
-    start = 0
     for p in range(n):
-        for q in range(p):
-            w[start + q] = alpha[p] * alpha[q] - K_inv[p, q]
-        w[start + p] = 0.5 * (alpha[p] * alpha[p] - K_inv[p, p])
-        start += p + 1
+        start = p * (p + 1) // 2
+        _slopes_of_row(alpha, K_inv[p], p, w[start : start + p + 1])
     return w
 
 

@@ -78,11 +78,8 @@ class Decomposition:
                 f"dimension(s) {_listed(shared)} are in several groups, so they have no single label; "
                 "use groups, or give disjoint ones"
             )
-        labels = [0] * self.dim
-        for j, group in enumerate(self.groups):
-            for i in group:
-                labels[i] = j
-        return tuple(labels)
+        label = {i: j for j, group in enumerate(self.groups) for i in group}
+        return tuple(label[i] for i in range(len(label)))
 
     def canonical(self) -> "Decomposition":
         """The same groups, sorted inside and among each other."""

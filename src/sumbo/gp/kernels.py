@@ -111,12 +111,11 @@ def group_means(ZT: Array, XT: Array, terms: Terms, alpha: Array) -> Array:
 
 def evidence_traces(XT: Array, terms: Terms, alpha: Array, K_inv: Array) -> tuple[Array, Array]:
     """tr(W dK)/2 with W = alpha alpha^T - K^-1, by log lengthscale (P,) and by log variance of a group (M,)."""
-    if threads.pieces(XT.shape[1]) == 1:
-        return loops().evidence_traces(XT, *terms, alpha, K_inv)
     # Groups are shared among threads by their dimensions; within a group the sum is one thread's.
     bounds = sorted({int(np.searchsorted(terms.offsets, share * len(terms.dims))) for share in _shares(XT.shape[1])})
     parts = threads.spread(lambda a, b: loops().evidence_traces(XT, *terms.between(a, b), alpha, K_inv), bounds)
-    return np.concatenate([by_l for by_l, _ in parts]), np.concatenate([by_s2 for _, by_s2 in parts])
+    by_l, by_s2 = map(np.concatenate, zip(*parts, strict=True))
+    return by_l, by_s2
 
 
 def cross_gradient(ZT: Array, XT: Array, terms: Terms, A: Array) -> Array:

@@ -27,20 +27,10 @@ def standardise(y: Array) -> Array:
         return y
     scaled = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
     apart = scaled - scaled[0]
-    if _spread(apart) <= 1e-14:
+    if apart.std() <= 1e-14:
         return np.zeros_like(apart)
     apart = np.ldexp(apart, -np.frexp(np.abs(apart).max())[1])
-    return (apart - apart.mean()) / _spread(apart)
-
-
-def _spread(y: Array) -> float:
-    return float(np.sqrt(np.mean(np.square(y - y.mean()))))
-
-
-def without_failures(y: Array) -> Array:
-    """The values; a failed point counts as the worst one seen, so that it repels the search."""
-    failed = ~np.isfinite(y)
-    return np.zeros(len(y)) if failed.all() else np.where(failed, y[~failed].min(), y)
+    return (apart - apart.mean()) / apart.std()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +50,9 @@ class OutcomeTransform:
 
     @classmethod
     def of(cls, y: Array, *, warped: bool = False) -> "OutcomeTransform":
-        """From all values told; failed ones count as the worst."""
-        y = without_failures(y)
+        """From all values told; a failed one counts as the worst seen, so that it repels the search."""
+        failed = ~np.isfinite(y)
+        y = np.zeros(len(y)) if failed.all() else np.where(failed, y[~failed].min(), y)
         s = standardise(y)
         if len(y) == 0 or np.ptp(s) == 0.0:
             return cls(s, float(y[0]) if len(y) else 0.0, 0.0, warped)

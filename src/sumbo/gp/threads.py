@@ -35,7 +35,6 @@ _before: list[int] = []
 def _libraries() -> list[LibController]:
     """Every BLAS that is loaded, found once: that takes milliseconds, and every ask comes here."""
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own
-
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
@@ -82,7 +81,6 @@ on_one_thread = one_thread()  # as a decorator
 _LEAST = 150  # rows of a kernel matrix below which threads cost more than they bring
 
 _count: int | None = None  # None: as the environment says
-_pool: ThreadPoolExecutor | None = None
 
 
 def use(count: int) -> None:
@@ -91,11 +89,10 @@ def use(count: int) -> None:
     Raises:
         SettingError: it is not a whole number from 1 up.
     """
-    global _count, _pool
+    global _count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise SettingError(f"the number of threads must be a whole number from 1 up; got {count!r}")
-    with _lock:
-        _count, _pool = count, None
+    _count = count
 
 
 def count() -> int:
@@ -115,21 +112,15 @@ def pieces(rows: int) -> int:
 
 def spread(work: Callable[[int, int], Any], bounds: Sequence[int]) -> list[Any]:
     """work(a, b) for consecutive bounds, each piece on a thread of its own."""
-    global _pool
     if len(bounds) == 2:
         return [work(bounds[0], bounds[1])]
-    threads = count()
-    with _lock:
-        _pool = _pool or ThreadPoolExecutor(threads, thread_name_prefix="sumbo")
-        pool = _pool
-    return list(pool.map(work, bounds[:-1], bounds[1:]))
+    return list(_pool(count()).map(work, bounds[:-1], bounds[1:]))
 
 
-def _forget_pool() -> None:
-    """A forked process has none of its parent's threads."""
-    global _pool
-    _pool = None
+@functools.lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="sumbo")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has none of its parent's threads

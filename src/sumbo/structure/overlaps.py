@@ -96,7 +96,7 @@ class State:
 
     pairs: tuple[Pair, ...]
     theta: Array
-    value: float
+    value: float = -np.inf  # where they are still to be fitted
 
 
 class Spectral:
@@ -126,8 +126,6 @@ class Spectral:
         self.head = self.D + 2 * degree - 1
         self.evaluations = 0
 
-    # --- parameters ----------------------------------------------------------------------------------------------
-
     def start(self) -> Array:
         """Parameters of the model with no pairs, to begin a fit at: the priors' means, and much noise."""
         return np.append(self._prior(0)[0][:-1], np.log(0.1 * self.scale))
@@ -147,31 +145,26 @@ class Spectral:
         return np.exp(np.concatenate([(u[:, None] + t).ravel(), of_pairs.ravel()]))
 
     def added(self, state: State, pairs: Sequence[Pair], v: Array, s: Array) -> State:
-        """More pairs with these parameters, not yet fitted."""
+        """More pairs with these parameters."""
         end = self.head + len(state.pairs)
         theta = np.concatenate([state.theta[:end], v, state.theta[end:-1], s, state.theta[-1:]])
-        return State((*state.pairs, *pairs), theta, -np.inf)
+        return State((*state.pairs, *pairs), theta)
 
     def without(self, state: State, positions: Sequence[int]) -> State:
-        """Without the pairs at these positions, not yet fitted again."""
+        """Without the pairs at these positions."""
         gone, E = np.array(positions) + self.head, len(state.pairs)
         pairs = tuple(pair for e, pair in enumerate(state.pairs) if e not in positions)
-        return State(pairs, np.delete(state.theta, np.concatenate([gone, gone + E])), -np.inf)
+        return State(pairs, np.delete(state.theta, np.concatenate([gone, gone + E])))
 
     def of_lower_degree(self, state: State, p: int) -> State:
         """The same for a model of the lower degree p."""
-        D, theta = self.D, state.theta
-        return State(
-            state.pairs,
-            np.concatenate([theta[: D + p], theta[D + self.p : D + self.p + p - 1], theta[self.head :]]),
-            -np.inf,
-        )
+        theta, end = state.theta, self.D + self.p
+        kept = theta[: self.D + p], theta[end : end + p - 1], theta[self.head :]
+        return State(state.pairs, np.concatenate(kept))
 
     def is_exact(self, state: State) -> bool:
         """Is the noise at its lower limit, so that there is nothing left to explain?"""
         return float(np.exp(state.theta[-1])) < 10.0 * _LEAST_NOISE * self.scale
-
-    # --- evidence ------------------------------------------------------------------------------------------------
 
     def functions(self, pairs: Sequence[Pair]) -> Array:
         """The products of all pairs, one pair after the other, (E m, n)."""
@@ -213,8 +206,6 @@ class Spectral:
         bounds += [(log_scale + np.log(_LEAST_NOISE), log_scale)]
         limits = {"maxiter": steps, "maxfun": 2 * steps}
         return State(state.pairs, *climbed(lambda theta: self.log_posterior(theta, F), state.theta, bounds, **limits))
-
-    # --- one pair more or less -----------------------------------------------------------------------------------
 
     def gains(self, state: State, pairs: Sequence[Pair]) -> tuple[Array, Array, Array]:
         """For each pair, by how much the log posterior would rise with it, and its best v and s; all else kept.
@@ -297,13 +288,13 @@ class _Pairs:
         unit_of = {i: u for u, unit in enumerate(rules.units) for i in unit}
         pairs = list(itertools.combinations(range(self.model.D), 2))
         self.known = tuple(pair for pair in pairs if unit_of[pair[0]] == unit_of[pair[1]])
-        self.open = [(i, k) for i, k in pairs if rules.allows((unit_of[i], unit_of[k]))]
-        self.open = [pair for pair in self.open if pair not in self.known]
+        others = [pair for pair in pairs if pair not in self.known]
+        self.open = [(i, k) for i, k in others if rules.allows((unit_of[i], unit_of[k]))]
         self.charge = float(np.log(max(2, len(pairs))))
 
     def search(self) -> tuple[Pair, ...]:
         E = len(self.known)
-        empty = State((), self.model.start(), -np.inf)
+        empty = State((), self.model.start())
         best = self._fitted(self.model.added(empty, self.known, np.zeros(E), np.zeros(E)), 60)
         best = self._simplest(self._one_by_one(best))
         while self._left and not self.model.is_exact(best):

@@ -118,10 +118,9 @@ def _explored(problem: Problem, present: list[Group], rng: np.random.Generator, 
     return best
 
 
-def _uphill(problem: Problem, start: Fitted, rng: np.random.Generator, budget: int) -> Fitted:
+def _uphill(problem: Problem, at: Fitted, rng: np.random.Generator, budget: int) -> Fitted:
     """Improve groups and hyperparameters in turn until neither changes or the budget is spent."""
     limit = problem.spent + budget
-    at = start
     while problem.spent < limit:
         walk = PartitionMoves(Scorer(problem, at.tied), at.groups, rng)
         changed = walk.sweep(0.0, swaps=False, limit=limit)
@@ -136,10 +135,9 @@ def _uphill(problem: Problem, start: Fitted, rng: np.random.Generator, budget: i
     return at
 
 
-def _anneal(problem: Problem, start: Fitted, rng: np.random.Generator, budget: int) -> Fitted:
+def _anneal(problem: Problem, at: Fitted, rng: np.random.Generator, budget: int) -> Fitted:
     """A random walk from good groups at falling temperature, hyperparameters following."""
     limit = problem.spent + budget // 2  # the other half is to climb again
-    at = start
     walk = PartitionMoves(Scorer(problem, at.tied), at.groups, rng)
     for t, temperature in enumerate(_HEAT, start=1):
         walk.sweep(float(temperature), swaps=False, limit=limit)
@@ -371,14 +369,12 @@ def random_trials(
     """
     XT = np.ascontiguousarray(X.T)
     common_l = float(np.exp(np.mean(np.log(model.lengthscales))))
-    total = float(np.square(model.scales).sum())
+    total, nominal, family = float(np.square(model.scales).sum()), model.terms.nominal, model.terms.family
 
     def evidence(groups: Decomposition) -> float:
         lengthscales = np.full(sum(map(len, groups.groups)), common_l)
         variances = np.full(len(groups), total / len(groups))
-        terms = Terms.build(
-            groups.groups, lengthscales, variances, nominal=model.terms.nominal, family=model.terms.family
-        )
+        terms = Terms.build(groups.groups, lengthscales, variances, nominal=nominal, family=family)
         return log_evidence(XT, y, terms, model.noise_variance)
 
     tried = [model.decomposition]
