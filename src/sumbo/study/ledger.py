@@ -221,8 +221,7 @@ class Ledger:
             record = self.records[number]
             if record.state in ENDED:
                 return False
-            record = replace(record, state="cancelled", told=sequence, ended=time.time(), lease=None)
-            self.put(record, sequence)
+            self.put(replace(record, state="cancelled", told=sequence, ended=time.time(), lease=None), sequence)
         return True
 
     def correct(self, number: int, result: EvaluationResult) -> None:

@@ -19,6 +19,7 @@ Trials take the slots in turn, so that no two that are made at the same time wri
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -97,7 +98,7 @@ def parameter(distribution: BaseDistribution) -> Parameter | None:
     """The sumbo parameter for a distribution; None if it has a single value or is beyond what sumbo can tell apart."""
     if distribution.single():
         return None
-    try:
+    with suppress(SpaceError):
         if isinstance(distribution, CategoricalDistribution):
             return Categorical(list(range(len(distribution.choices))))
         if isinstance(distribution, FloatDistribution | IntDistribution) and (step := _step(distribution)) is not None:
@@ -106,9 +107,7 @@ def parameter(distribution: BaseDistribution) -> Parameter | None:
             return Float(distribution.low, distribution.high, log=distribution.log)
         if isinstance(distribution, IntDistribution):
             return Int(distribution.low, distribution.high, log=True)
-    except SpaceError:
-        return None
-    return None  # a kind of distribution that came after this was written
+    return None  # also for a kind of distribution that came after this was written
 
 
 def _step(distribution: Any) -> float | None:
