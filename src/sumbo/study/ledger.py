@@ -82,20 +82,6 @@ class Record:
         return replace(self, value=later[0]) if later else self
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """The study as a method sees it, but for the sign of values."""
-
-    X: Array
-    y: Array
-    metadata: list[Any]
-    pending: Array
-    pending_metadata: list[Any]
-    number: int
-    state: dict[str, Any]
-    sequence: int
-
-
 class Told:
     """The points that were told, in order, in arrays that grow: with 100,000 of them no ask can go through all."""
 
@@ -155,22 +141,21 @@ class Ledger:
         """Trials that have not ended, by number."""
         return sorted(self._live.values(), key=lambda record: record.number)
 
-    def history(self, signature: str | None) -> History:
-        """The study as it is now."""
+    def history(self, signature: str | None) -> dict[str, Any]:
+        """The study as it is now: fields of a method's context, but for the sign of values."""
         pending = [record for record in self.live if record.unit is not None]
         units, metadata = [record.unit for record in pending], [None] * len(self._told.numbers)
         if signature in self._with_metadata:  # with 100,000 trials told no ask can go through all
             metadata = [_metadata(self.records[i], signature) for i in self._told.numbers]
-        return History(
-            X=self._told.X,
-            y=self._told.y,
-            metadata=metadata,
-            pending=np.array(units, dtype=float).reshape(len(units), self.space.dim),
-            pending_metadata=[_metadata(record, signature) for record in pending],
-            number=len(self.records),
-            state=self._states.get(signature, {}),
-            sequence=self.sequence,
-        )
+        return {
+            "X": self._told.X,
+            "y": self._told.y,
+            "candidate_metadata": metadata,
+            "pending": np.array(units, dtype=float).reshape(len(units), self.space.dim),
+            "pending_metadata": [_metadata(record, signature) for record in pending],
+            "number": len(self.records),
+            "state": self._states.get(signature, {}),
+        }
 
     def as_of(self, sequence: int) -> "Ledger":
         """The ledger as it was when it had grown to this number."""

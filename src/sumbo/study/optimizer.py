@@ -24,7 +24,7 @@ from sumbo.methods import Deadline, Method, SuggestContext, Suggestion, check_co
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.space.parameters import show
-from sumbo.study.ledger import FINISHED, History, Ledger, Record, State, digest
+from sumbo.study.ledger import FINISHED, Ledger, Record, State, digest
 
 if TYPE_CHECKING:
     from sumbo.insights.analysis import StudyAnalysis
@@ -178,7 +178,7 @@ class Optimizer:
     def _proposed(self, deadline: Deadline) -> tuple[SuggestContext, Suggestion, int]:
         """A suggestion that is not in the ledger yet, from what it was made, and the last event that this knew of."""
         began = time.monotonic()
-        history = self._ledger.history(self._signature)
+        history, seen = self._ledger.history(self._signature), self._ledger.sequence
         sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
         context = self._context(history, self.budget, sooner)
         if deadline.moment is not None and not acquisition.ready():
@@ -186,7 +186,7 @@ class Optimizer:
         else:
             answer = self._suggest(context)
         self._last_seconds = time.monotonic() - began
-        return context, answer, history.sequence
+        return context, answer, seen
 
     def _suggest(self, context: SuggestContext) -> Suggestion:
         with one_thread(), self._edits_explained():
@@ -399,20 +399,14 @@ class Optimizer:
     def _context_now(self) -> SuggestContext:
         return self._context(self._ledger.history(self._signature), self.budget)
 
-    def _context(self, history: History, budget: int | None, deadline: Deadline = Deadline()) -> SuggestContext:  # noqa: B008
+    def _context(self, history: dict[str, Any], budget: int | None, deadline: Deadline | None = None) -> SuggestContext:
         return SuggestContext(
+            **history | {"y": self._sign * history["y"]},
             space=self.space,
-            X=history.X,
-            y=self._sign * history.y,
-            pending=history.pending,
-            candidate_metadata=history.metadata,
-            pending_metadata=history.pending_metadata,
-            number=history.number,
-            rng=randomness.trial_rng(self.seed, history.number),
+            rng=randomness.trial_rng(self.seed, history["number"]),
             study_rng=randomness.study_rng(self.seed),
-            state=history.state,
             cache=self._cache,
-            deadline=deadline,
+            deadline=deadline or Deadline(),
             budget=budget,
         )
 

@@ -41,7 +41,7 @@ from sumbo.errors import SpaceError
 from sumbo.methods import Method, method_to_dict, randomness
 from sumbo.regret import Direction
 from sumbo.space import Categorical, Float, Int, Parameter, Space
-from sumbo.study.ledger import ENDED, History, Ledger, Record, State, Told, digest
+from sumbo.study.ledger import ENDED, Ledger, Record, State, Told, digest
 
 REASON = "sumbo:reason"  # the attribute of a trial that says why it failed
 STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
@@ -290,18 +290,17 @@ class StudyLedger(Ledger):
         suggested = [unit for number, unit in self._suggested.items() if number != self.number]
         return self.taken | {unit.tobytes() for unit in (*running, *suggested)}
 
-    def history(self, signature: str | None) -> History:
+    def history(self, signature: str | None) -> dict[str, Any]:
         """The study as it is for the trial that a suggestion is for."""
         found = super().history(None)  # metadata of other methods or spaces were left out
         running = [self._running[i] for i in sorted(self._running)]
-        return replace(
-            found,
-            y=self._with_pruned(found.y),
-            pending=np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
-            pending_metadata=[note for _, note in running],
-            number=self.number,
-            state=self._state,
-        )
+        return found | {
+            "y": self._with_pruned(found["y"]),
+            "pending": np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
+            "pending_metadata": [note for _, note in running],
+            "number": self.number,
+            "state": self._state,
+        }
 
     def _with_pruned(self, y: Array) -> Array:
         """Values, with those of pruned trials: the last intermediate one, no better than the median of completed ones.
