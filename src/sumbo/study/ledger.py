@@ -230,25 +230,21 @@ class Ledger:
         Raises:
             ValueError and the like: they contradict themselves.
         """
-        records = [self._restored(number, entry, signature) for number, entry in enumerate(entries)]
-        last, taken = 0, set[int]()
-        for record in records:
+        records, last, taken = list[Record](), 0, set[int]()
+        for number, entry in enumerate(entries):
+            x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
+            kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
+            kept["signature"] = signature[:8] if kept["seen"] is None else signature
+            record = Record(number, json.dumps(self.space.from_array(x)), self.space.encode(x), **kept)
+            check_record(record, ("running", *ENDED))
             events = {record.asked} if record.told is None else {record.asked, record.told}
             if record.asked <= last or record.asked > max(events) or taken & events:
-                raise ValueError(f"trial {record.number}: the order of asks and tells makes no sense")
+                raise ValueError(f"trial {number}: the order of asks and tells makes no sense")
             last = record.asked
             taken |= events
+            records.append(record if record.value is None else replace(record, value=float(record.value)))
         self._apply(records)
         self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
-
-    def _restored(self, number: int, entry: dict[str, Any], signature: str) -> Record:
-        x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
-        kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
-        signature = signature[:8] if kept["seen"] is None else signature
-        text = json.dumps(self.space.from_array(x))
-        record = Record(number, text, self.space.encode(x), signature=signature, **kept)
-        check_record(record, ("running", *ENDED))
-        return record if record.value is None else replace(record, value=float(record.value))
 
     # --- sharing: a ledger in memory is one process's ---
 

@@ -340,8 +340,7 @@ class StudyLedger(Ledger):
         self._attributes.write(f"{_NOTE}:{self.number}", kept)
 
     def keep_state(self, state: dict[str, Any]) -> None:
-        told = len(self._told.numbers)
-        kept = {"signature": self.signature, "told": told, "number": self.number, "state": state}
+        kept = {"signature": self.signature, "told": len(self._told.numbers), "number": self.number, "state": state}
         self._attributes.write(f"{STATE}:{self.number % _STATES}", kept)
 
 
