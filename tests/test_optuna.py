@@ -683,14 +683,14 @@ def assert_same(reader, trials, own):
         ledger.read(trials, nothing, own)
     found, expected = reader.history(None), at_once.history(None)
     for name in ("X", "y", "pending"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    for name in ("metadata", "pending_metadata", "number", "state"):
-        assert getattr(found, name) == getattr(expected, name)
+        np.testing.assert_array_equal(found[name], expected[name])
+    for name in ("candidate_metadata", "pending_metadata", "number", "state"):
+        assert found[name] == expected[name]
     assert reader.taken_by_others() == at_once.taken_by_others()
     inside = [t for t in trials if max(t.params.values()) <= 1.0]
     told = sorted((t for t in inside if t.state.is_finished()), key=lambda t: (t.datetime_complete, t.number))
     running = [t for t in inside if not t.state.is_finished() and t.number != own]
-    for X, of in ((found.X, told), (found.pending, running)):
+    for X, of in ((found["X"], told), (found["pending"], running)):
         np.testing.assert_array_equal(X, [[t.params["x"], t.params["y"]] for t in of] or np.empty((0, 2)))
 
 
@@ -700,7 +700,7 @@ def test_a_running_trial_that_changes_is_seen_where_it_is_now():
 
     def pending():
         ledger.read(study.get_trials(deepcopy=False), Attributes(study, {}), own.number)
-        return ledger.history(None).pending
+        return ledger.history(None)["pending"]
 
     assert len(pending()) == 0  # it has no parameters yet
     x = running.suggest_float("x", 0.0, 1.0)

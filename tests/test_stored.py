@@ -180,8 +180,8 @@ def test_a_study_that_others_wrote_to_goes_on_with_all_of_it(tmp_path):
     study.ledger.refresh()
     assert [r.text for r in study.records] == [r.text for r in other.records]
     h, g = (s.ledger.history(s.optimizer._signature) for s in (study, other))
-    assert h.X.tobytes() == g.X.tobytes()
-    assert h.y.tobytes() == g.y.tobytes()
+    assert h["X"].tobytes() == g["X"].tobytes()
+    assert h["y"].tobytes() == g["y"].tobytes()
     assert again(study).replay().exact
 
 
@@ -233,7 +233,7 @@ def test_a_cancelled_trial_is_neither_a_value_nor_a_failure_and_its_point_is_fre
     assert study.ledger.cancel(record.number)
     assert not study.ledger.cancel(record.number)
     assert counts(again(study)) == {"cancelled": 1}
-    assert study.ledger.history("").pending.shape == (0, 3)
+    assert study.ledger.history("")["pending"].shape == (0, 3)
     assert record.unit.tobytes() not in study.ledger.taken
     assert ask(study, 1).number == 1  # the budget pays for it no more
 
@@ -255,13 +255,14 @@ def test_a_value_can_be_corrected_and_the_old_one_stays_on_record(tmp_path):
         (-5.0, None),
         (None, "wrong sample"),
     ]
-    assert other.ledger.history("").y[0] == 0.4
+    assert other.ledger.history("")["y"][0] == 0.4
     assert other.replay().exact  # each suggestion from the values as they were told then
 
 
-def seen_in(history):
-    arrays = (history.X, history.y, history.pending)
-    return [a.tobytes() for a in arrays], history.metadata, history.pending_metadata, history.number, history.sequence
+def seen_in(ledger, signature):
+    history = ledger.history(signature)
+    arrays = [history[name].tobytes() for name in ("X", "y", "pending")]
+    return arrays, history["candidate_metadata"], history["pending_metadata"], history["number"], ledger.sequence
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -293,12 +294,12 @@ def test_however_a_study_is_read_it_is_the_same(seed, tmp_path):
     follower.ledger.refresh()
     ledgers = [study.ledger, follower.ledger, again(study).ledger]
     signature = study.optimizer._signature
-    now = seen_in(study.ledger.history(signature))
+    now = seen_in(study.ledger, signature)
     assert any(note is not None for note in now[1])
     for ledger in ledgers:
-        assert seen_in(ledger.history(signature)) == now
-        assert seen_in(ledger.as_of(ledger.sequence).history(signature)) == now
-        assert ledger.history("other").metadata == [None] * len(now[1])
+        assert seen_in(ledger, signature) == now
+        assert seen_in(ledger.as_of(ledger.sequence), signature) == now
+        assert ledger.history("other")["candidate_metadata"] == [None] * len(now[1])
         assert ledger.counted == sum(record.state not in ("open", "cancelled") for record in ledger.records)
         assert ledger.taken == study.ledger.taken
 
@@ -446,7 +447,7 @@ def test_what_fits_goes_on(method, tmp_path):
     assert "no longer guide the search" in narrower.notes[0]
     assert all(ask(narrower).params["a"] <= 0.5 for _ in range(4))
     inside = [r for r in narrower.records if r.params["a"] <= 0.5 and r.state == "done"]
-    assert len(narrower.ledger.history("").y) == len(inside)
+    assert len(narrower.ledger.history("")["y"]) == len(inside)
     assert again(narrower).notes == []
 
 

@@ -125,7 +125,6 @@ class SumboSearchCV(BaseSearchCV):  # type: ignore[misc]  # scikit-learn has no 
                 self.optimizer_.tell(trial, score)
 
     def _score(self, results: Mapping[str, Any]) -> float:
-        """The score of the last candidate."""
         metric = "score" if "mean_test_score" in results else self.refit
         if not isinstance(metric, str):
             raise SettingError(

@@ -82,20 +82,6 @@ class Record:
         return replace(self, value=later[0]) if later else self
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """The study as a method sees it, but for the sign of values."""
-
-    X: Array
-    y: Array
-    metadata: list[Any]
-    pending: Array
-    pending_metadata: list[Any]
-    number: int
-    state: dict[str, Any]
-    sequence: int
-
-
 class Told:
     """The points that were told, in order, in arrays that grow: with 100,000 of them no ask can go through all."""
 
@@ -155,22 +141,21 @@ class Ledger:
         """Trials that have not ended, by number."""
         return sorted(self._live.values(), key=lambda record: record.number)
 
-    def history(self, signature: str | None) -> History:
-        """The study as it is now."""
+    def history(self, signature: str | None) -> dict[str, Any]:
+        """The study as it is now: fields of a method's context, but for the sign of values."""
         pending = [record for record in self.live if record.unit is not None]
         units, metadata = [record.unit for record in pending], [None] * len(self._told.numbers)
         if signature in self._with_metadata:  # with 100,000 trials told no ask can go through all
             metadata = [_metadata(self.records[i], signature) for i in self._told.numbers]
-        return History(
-            X=self._told.X,
-            y=self._told.y,
-            metadata=metadata,
-            pending=np.array(units, dtype=float).reshape(len(units), self.space.dim),
-            pending_metadata=[_metadata(record, signature) for record in pending],
-            number=len(self.records),
-            state=self._states.get(signature, {}),
-            sequence=self.sequence,
-        )
+        return {
+            "X": self._told.X,
+            "y": self._told.y,
+            "candidate_metadata": metadata,
+            "pending": np.array(units, dtype=float).reshape(len(units), self.space.dim),
+            "pending_metadata": [_metadata(record, signature) for record in pending],
+            "number": len(self.records),
+            "state": self._states.get(signature, {}),
+        }
 
     def as_of(self, sequence: int) -> "Ledger":
         """The ledger as it was when it had grown to this number."""
@@ -221,8 +206,7 @@ class Ledger:
             record = self.records[number]
             if record.state in ENDED:
                 return False
-            record = replace(record, state="cancelled", told=sequence, ended=time.time(), lease=None)
-            self.put(record, sequence)
+            self.put(replace(record, state="cancelled", told=sequence, ended=time.time(), lease=None), sequence)
         return True
 
     def correct(self, number: int, result: EvaluationResult) -> None:
@@ -246,25 +230,21 @@ class Ledger:
         Raises:
             ValueError and the like: they contradict themselves.
         """
-        records = [self._restored(number, entry, signature) for number, entry in enumerate(entries)]
-        last, taken = 0, set[int]()
-        for record in records:
+        records, last, taken = list[Record](), 0, set[int]()
+        for number, entry in enumerate(entries):
+            x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
+            kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
+            kept["signature"] = signature[:8] if kept["seen"] is None else signature
+            record = Record(number, json.dumps(self.space.from_array(x)), self.space.encode(x), **kept)
+            check_record(record, ("running", *ENDED))
             events = {record.asked} if record.told is None else {record.asked, record.told}
             if record.asked <= last or record.asked > max(events) or taken & events:
-                raise ValueError(f"trial {record.number}: the order of asks and tells makes no sense")
+                raise ValueError(f"trial {number}: the order of asks and tells makes no sense")
             last = record.asked
             taken |= events
+            records.append(record if record.value is None else replace(record, value=float(record.value)))
         self._apply(records)
         self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
-
-    def _restored(self, number: int, entry: dict[str, Any], signature: str) -> Record:
-        x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
-        kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
-        signature = signature[:8] if kept["seen"] is None else signature
-        text = json.dumps(self.space.from_array(x))
-        record = Record(number, text, self.space.encode(x), signature=signature, **kept)
-        check_record(record, ("running", *ENDED))
-        return record if record.value is None else replace(record, value=float(record.value))
 
     # --- sharing: a ledger in memory is one process's ---
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from sumbo.methods import Deadline, Method, SuggestContext, Suggestion, check_co
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Space, SpaceLike
 from sumbo.space.parameters import show
-from sumbo.study.ledger import FINISHED, History, Ledger, Record, State, digest
+from sumbo.study.ledger import FINISHED, Ledger, Record, State, digest
 
 if TYPE_CHECKING:
     from sumbo.insights.analysis import StudyAnalysis
@@ -69,14 +69,6 @@ class Trial:
     reason: str | None = None
     seconds: float | None = None
     suggest_seconds: float | None = None
-
-
-class _Proposal(NamedTuple):
-    """A suggestion that is not in the ledger yet, and the last event that it knew of."""
-
-    context: SuggestContext
-    suggestion: Suggestion
-    seen: int
 
 
 class Optimizer:
@@ -176,16 +168,17 @@ class Optimizer:
             with self._ledger.writing() as sequence:
                 if limit is not None and self._ledger.counted >= limit:
                     return None
-                known = proposal is not None and proposal.context.number == len(self._ledger.records)
+                known = proposal is not None and proposal[0].number == len(self._ledger.records)
                 if not known and self._last_seconds < _QUICK:
                     proposal, known = self._proposed(deadline), True
                 if proposal is not None and (known or attempt == _TRIES - 1):
-                    return self._put(proposal, sequence, state, lease)
+                    return self._put(*proposal, sequence, state, lease)
         assert False, "the last attempt returns"  # noqa: B011, PT015
 
-    def _proposed(self, deadline: Deadline) -> _Proposal:
+    def _proposed(self, deadline: Deadline) -> tuple[SuggestContext, Suggestion, int]:
+        """A suggestion that is not in the ledger yet, from what it was made, and the last event that this knew of."""
         began = time.monotonic()
-        history = self._ledger.history(self._signature)
+        history, seen = self._ledger.history(self._signature), self._ledger.sequence
         sooner = deadline.sooner(time.monotonic() - began)  # what follows the suggestion takes as long again
         context = self._context(history, self.budget, sooner)
         if deadline.moment is not None and not acquisition.ready():
@@ -193,7 +186,7 @@ class Optimizer:
         else:
             answer = self._suggest(context)
         self._last_seconds = time.monotonic() - began
-        return _Proposal(context, answer, history.sequence)
+        return context, answer, seen
 
     def _suggest(self, context: SuggestContext) -> Suggestion:
         with one_thread(), self._edits_explained():
@@ -201,8 +194,9 @@ class Optimizer:
         self._cache = answer.cache if answer.cache is not None else self._cache
         return answer
 
-    def _put(self, proposal: _Proposal, sequence: int, state: State, lease: int | None) -> Record:
-        context, answer, seen = proposal
+    def _put(
+        self, context: SuggestContext, answer: Suggestion, seen: int, sequence: int, state: State, lease: int | None
+    ) -> Record:
         with self._edits_explained():
             params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, context.rng)
         _interrupts.poll()  # the last moment at which nothing has changed
@@ -405,20 +399,14 @@ class Optimizer:
     def _context_now(self) -> SuggestContext:
         return self._context(self._ledger.history(self._signature), self.budget)
 
-    def _context(self, history: History, budget: int | None, deadline: Deadline = Deadline()) -> SuggestContext:  # noqa: B008
+    def _context(self, history: dict[str, Any], budget: int | None, deadline: Deadline | None = None) -> SuggestContext:
         return SuggestContext(
+            **history | {"y": self._sign * history["y"]},
             space=self.space,
-            X=history.X,
-            y=self._sign * history.y,
-            pending=history.pending,
-            candidate_metadata=history.metadata,
-            pending_metadata=history.pending_metadata,
-            number=history.number,
-            rng=randomness.trial_rng(self.seed, history.number),
+            rng=randomness.trial_rng(self.seed, history["number"]),
             study_rng=randomness.study_rng(self.seed),
-            state=history.state,
             cache=self._cache,
-            deadline=deadline,
+            deadline=deadline or Deadline(),
             budget=budget,
         )
 
@@ -496,7 +484,6 @@ def is_seconds(value: Any) -> bool:
 
 
 def _outcome(value: Any, failed: bool, reason: str | None) -> EvaluationResult:
-    """The result to record."""
     if failed:
         if value is not None:
             raise TellError(f"a failed trial has no value; got failed=True with {show(value)}")

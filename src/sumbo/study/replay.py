@@ -102,7 +102,7 @@ def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
     answer = optimizer._suggest(context)
     taken = ledger.as_of(record.asked - 1).taken
     params, _ = randomness.nearest_untried(ledger.space, answer.point, taken, context.rng)
-    left = history.state if record.method_state is None else record.method_state
+    left = context.state if record.method_state is None else record.method_state
     if json.dumps(params) == record.text and json.dumps(answer.state) == json.dumps(left):
         return None
     return Difference(record.number, record.params, params)

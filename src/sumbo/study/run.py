@@ -6,7 +6,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -275,24 +275,17 @@ def run_stored(
     file, opt = study.file, study.optimizer
     objective = checked_objective(file)
     opt.budget = budget
+
+    def argument(record: Record) -> objectives.Job:
+        return objectives.Job(file.name, record.number, record.params)
+
     try:
-        with _signals() as signals, _interrupts.held():
+        with _signals() as signals, _interrupts.held(), ExitStack() as stack:
             with _interrupts.let_in():  # a cluster may not answer for long
                 evaluator, workers, afterwards = evaluator_of(file, objective, workers and min(workers, budget))
-            try:
-                Runner(
-                    opt,
-                    evaluator,
-                    workers,
-                    budget,
-                    argument=lambda record: objectives.Job(file.name, record.number, record.params),
-                    ended=ended,
-                    say=say,
-                    winding_down=lambda: bool(signals),
-                    retries=file.retries,
-                ).run()
-            finally:
-                afterwards()
+            stack.callback(afterwards)
+            runner = Runner(opt, evaluator, workers, budget, argument, ended, say, lambda: bool(signals), file.retries)
+            runner.run()
         return not signals
     except KeyboardInterrupt:
         return False

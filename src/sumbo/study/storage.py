@@ -305,8 +305,7 @@ class SqlLedger(Ledger):
         lease = self.lease
         with self.writing() as sequence:
             waiting = [record for record in self.live if record.state == "waiting"]
-            taken = self.counted - len(waiting)
-            if not waiting or (limit is not None and taken >= limit):
+            if not waiting or (limit is not None and self.counted - len(waiting) >= limit):
                 return None
             record = replace(waiting[0], state="running", lease=lease)
             self.put(record, sequence)

@@ -152,12 +152,12 @@ class SumboSampler(BaseSampler):
         _, optimizer, ledger = self._last
         spare = self._spare.setdefault((study.study_name, trials[0].number), {})
         ledger.read(trials, Attributes(study, spare), trial.number)
-        proposal = optimizer._proposed(Deadline())
-        answer, fixed = proposal.suggestion, trial.system_attrs.get("fixed_params", {})
-        unit = ledger.claimed(answer.point, proposal.context.rng, fixed)
+        context, answer, _ = optimizer._proposed(Deadline())
+        fixed = trial.system_attrs.get("fixed_params", {})
+        unit = ledger.claimed(answer.point, context.rng, fixed)
         if answer.candidate_metadata is not None and not fixed:  # else it is not the point that the note is about
             ledger.keep_note(unit, answer.candidate_metadata)
-        if answer.state != proposal.context.state:
+        if answer.state != context.state:
             ledger.keep_state(answer.state)
         return translation.params(unit)
 

@@ -19,6 +19,7 @@ Trials take the slots in turn, so that no two that are made at the same time wri
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -40,7 +41,7 @@ from sumbo.errors import SpaceError
 from sumbo.methods import Method, method_to_dict, randomness
 from sumbo.regret import Direction
 from sumbo.space import Categorical, Float, Int, Parameter, Space
-from sumbo.study.ledger import ENDED, History, Ledger, Record, State, Told, digest
+from sumbo.study.ledger import ENDED, Ledger, Record, State, Told, digest
 
 REASON = "sumbo:reason"  # the attribute of a trial that says why it failed
 STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
@@ -97,7 +98,7 @@ def parameter(distribution: BaseDistribution) -> Parameter | None:
     """The sumbo parameter for a distribution; None if it has a single value or is beyond what sumbo can tell apart."""
     if distribution.single():
         return None
-    try:
+    with suppress(SpaceError):
         if isinstance(distribution, CategoricalDistribution):
             return Categorical(list(range(len(distribution.choices))))
         if isinstance(distribution, FloatDistribution | IntDistribution) and (step := _step(distribution)) is not None:
@@ -106,9 +107,7 @@ def parameter(distribution: BaseDistribution) -> Parameter | None:
             return Float(distribution.low, distribution.high, log=distribution.log)
         if isinstance(distribution, IntDistribution):
             return Int(distribution.low, distribution.high, log=True)
-    except SpaceError:
-        return None
-    return None  # a kind of distribution that came after this was written
+    return None  # also for a kind of distribution that came after this was written
 
 
 def _step(distribution: Any) -> float | None:
@@ -291,18 +290,17 @@ class StudyLedger(Ledger):
         suggested = [unit for number, unit in self._suggested.items() if number != self.number]
         return self.taken | {unit.tobytes() for unit in (*running, *suggested)}
 
-    def history(self, signature: str | None) -> History:
+    def history(self, signature: str | None) -> dict[str, Any]:
         """The study as it is for the trial that a suggestion is for."""
         found = super().history(None)  # metadata of other methods or spaces were left out
         running = [self._running[i] for i in sorted(self._running)]
-        return replace(
-            found,
-            y=self._with_pruned(found.y),
-            pending=np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
-            pending_metadata=[note for _, note in running],
-            number=self.number,
-            state=self._state,
-        )
+        return found | {
+            "y": self._with_pruned(found["y"]),
+            "pending": np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
+            "pending_metadata": [note for _, note in running],
+            "number": self.number,
+            "state": self._state,
+        }
 
     def _with_pruned(self, y: Array) -> Array:
         """Values, with those of pruned trials: the last intermediate one, no better than the median of completed ones.
@@ -342,8 +340,7 @@ class StudyLedger(Ledger):
         self._attributes.write(f"{_NOTE}:{self.number}", kept)
 
     def keep_state(self, state: dict[str, Any]) -> None:
-        told = len(self._told.numbers)
-        kept = {"signature": self.signature, "told": told, "number": self.number, "state": state}
+        kept = {"signature": self.signature, "told": len(self._told.numbers), "number": self.number, "state": state}
         self._attributes.write(f"{STATE}:{self.number % _STATES}", kept)
 
 
