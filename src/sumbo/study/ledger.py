@@ -86,30 +86,28 @@ class Told:
     """The points that were told, in order, in arrays that grow: with 100,000 of them no ask can go through all."""
 
     def __init__(self, dim: int) -> None:
-        self.numbers: list[int] = []
-        self.at: dict[int, int] = {}  # where a trial is among them
+        self.at: dict[int, int] = {}  # by a trial's number, its place among them
         self._X, self.values = np.empty((16, dim)), np.empty(16)  # of them, and room for more
 
     @property
     def X(self) -> Array:
-        view = self._X[: len(self.numbers)]
+        view = self._X[: len(self.at)]
         view.flags.writeable = False
         return view
 
     @property
     def y(self) -> Array:
-        return self.values[: len(self.numbers)].copy()  # corrections change it in place
+        return self.values[: len(self.at)].copy()  # corrections change it in place
 
     def extend(self, records: Sequence[Record]) -> None:
         """Trials have ended, in this order."""
-        n, total = len(self.numbers), len(self.numbers) + len(records)
+        n, total = len(self.at), len(self.at) + len(records)
         if total > len(self.values):
             size = max(2 * len(self.values), total)
             self._X, self.values = np.resize(self._X, (size, self._X.shape[1])), np.resize(self.values, size)
         self._X[n:total] = np.concatenate([record.unit for record in records]).reshape(len(records), -1)
         self.values[n:total] = [math.nan if record.value is None else record.value for record in records]
         self.at.update((record.number, n + i) for i, record in enumerate(records))
-        self.numbers += [record.number for record in records]
 
 
 class Ledger:
@@ -144,9 +142,9 @@ class Ledger:
     def history(self, signature: str | None) -> dict[str, Any]:
         """The study as it is now: fields of a method's context, but for the sign of values."""
         pending = [record for record in self.live if record.unit is not None]
-        units, metadata = [record.unit for record in pending], [None] * len(self._told.numbers)
+        units, metadata = [record.unit for record in pending], [None] * len(self._told.at)
         if signature in self._with_metadata:  # with 100,000 trials told no ask can go through all
-            metadata = [_metadata(self.records[i], signature) for i in self._told.numbers]
+            metadata = [_metadata(self.records[i], signature) for i in self._told.at]
         return {
             "X": self._told.X,
             "y": self._told.y,

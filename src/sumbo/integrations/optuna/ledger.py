@@ -239,7 +239,7 @@ class StudyLedger(Ledger):
         self.number = len(trials) if own is None else own
         self._unplaced = {trials[i].number for i in fresh if self._lacks(trials[i])}
         self._read_points()
-        last = [self.records[i] for i in self._told.numbers[-1:]]
+        last = [self.records[i] for i in list(self._told.at)[-1:]]
         units = self.translation.units([trials[i].params for i in fresh])
         records = [self._record(i, trials[i], unit) for i, unit in zip(fresh, units, strict=True)]
         self._apply(records)
@@ -249,7 +249,7 @@ class StudyLedger(Ledger):
             self._told.extend(sorted((r for r in self.records if r.told is not None and r.unit is not None), key=_when))
         # Trials told that became fewer, say because a range did, are not those that were learned from.
         kept = attributes.read_slots(STATE, _STATES, signature=self.signature)
-        fit = [s for s in kept if s["told"] <= len(self._told.numbers) and s["number"] != self.number]
+        fit = [s for s in kept if s["told"] <= len(self._told.at) and s["number"] != self.number]
         self._state = max(fit, key=lambda s: s["number"], default={"state": {}})["state"]
 
     def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
@@ -340,7 +340,7 @@ class StudyLedger(Ledger):
         self._attributes.write(f"{_NOTE}:{self.number}", kept)
 
     def keep_state(self, state: dict[str, Any]) -> None:
-        kept = {"signature": self.signature, "told": len(self._told.numbers), "number": self.number, "state": state}
+        kept = {"signature": self.signature, "told": len(self._told.at), "number": self.number, "state": state}
         self._attributes.write(f"{STATE}:{self.number % _STATES}", kept)
 
 
