@@ -89,8 +89,6 @@ class AdditiveGP:
         put("noise_variance", float(_positive("noise_variance", self.noise_variance, 1)[0]))
         put("categories", _counts(self.categories, self.decomposition.dim))
 
-    # --- the model ---------------------------------------------------------------------------------------------
-
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The groups of the decomposition, and behind them all dimensions where there is a full-order term."""
@@ -132,8 +130,6 @@ class AdditiveGP:
     def hyperparameters(self) -> Hyperparameters:
         """Lengthscales, scales and noise variance together."""
         return Hyperparameters(self.lengthscales, self.scales, self.noise_variance)
-
-    # --- data ----------------------------------------------------------------------------------------------------
 
     @on_one_thread
     def fit(
@@ -194,8 +190,6 @@ class AdditiveGP:
         if self._data is None:
             return self.condition(points, nothing)
         return replace(self, _data=self._data.hallucinate(np.array(points.T, order="C")))
-
-    # --- predictions ---------------------------------------------------------------------------------------------
 
     def posterior(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and standard deviation of the sum at each row of X."""

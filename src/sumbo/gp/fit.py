@@ -258,22 +258,21 @@ class _Posterior:
             starts.append(np.clip(theta, *np.array(self.bounds).T))
         return starts
 
-    def _terms(self, theta: Array) -> tuple[Terms, float]:
+    def _at(self, theta: Array) -> tuple[Terms, float, float]:
+        """The kernel, the noise variance and the log prior, for one evaluation of the evidence."""
         self.evaluations += 1
         h = self.hyperparameters(theta)
-        return self.terms.with_values(h.lengthscales, np.square(h.scales)), h.noise_variance
-
-    def _log_prior(self, theta: Array) -> float:
-        return float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())
+        terms = self.terms.with_values(h.lengthscales, np.square(h.scales))
+        return terms, h.noise_variance, float(-0.5 * (self.precision * np.square(theta - self.mean)).sum())
 
     def negative(self, theta: Array) -> float:
-        terms, noise = self._terms(theta)
-        return -log_evidence(self.XT, self.y, terms, noise) - self._log_prior(theta)
+        terms, noise, log_prior = self._at(theta)
+        return -log_evidence(self.XT, self.y, terms, noise) - log_prior
 
     def negative_with_gradient(self, theta: Array) -> tuple[float, Array]:
-        terms, noise = self._terms(theta)
+        terms, noise, log_prior = self._at(theta)
         e = evidence_with_gradient(self.XT, self.y, terms, noise)
         head = [e.by_log_lengthscale.sum(), e.by_log_variance.sum()] + [e.by_log_noise] * self.fits_noise
         extra = [e.by_log_lengthscale] * self.settings.ard + [e.by_log_variance] * self.settings.group_scales
         gradient = np.concatenate([head, *extra]) - self.precision * (theta - self.mean)
-        return -e.value - self._log_prior(theta), -gradient
+        return -e.value - log_prior, -gradient

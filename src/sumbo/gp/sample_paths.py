@@ -79,7 +79,7 @@ class SamplePath:
 class PriorDraw:
     """g_j(z) = s sqrt(2 / F) sum_f w_f cos(omega_f . z + phase_f), category by category on nominal dimensions."""
 
-    scale: float
+    amplitude: float  # s sqrt(2 / F)
     omega: Array  # (d_j, F), rows of nominal dimensions zero
     phase: Array  # (F,)
     weights: Array  # (F,)
@@ -91,11 +91,11 @@ class PriorDraw:
     def with_gradient(self, Z_j: Array) -> tuple[Array, Array]:
         """Values (m,) and gradient (m, d_j)."""
         angle = self.angle(Z_j)
-        return self.at_angle(angle), -self._amplitude * (np.sin(angle) * self.weights) @ self.omega.T
+        return self.at_angle(angle), -self.amplitude * (np.sin(angle) * self.weights) @ self.omega.T
 
     def at_angle(self, angle: Array) -> Array:
         """Values where the features have these angles, (m, F)."""
-        return self._amplitude * (np.cos(angle) @ self.weights)
+        return self.amplitude * (np.cos(angle) @ self.weights)
 
     def angle(self, Z_j: Array) -> Array:
         """The angle of every feature, (m, F)."""
@@ -113,10 +113,6 @@ class PriorDraw:
     def _table_rows(self, position: int, z: Array) -> Array:
         table = self.tables[position]
         return table[np.clip((z * len(table)).astype(int), 0, len(table) - 1)]
-
-    @property
-    def _amplitude(self) -> float:
-        return self.scale * float(np.sqrt(2.0 / len(self.phase)))
 
 
 def draw_prior(
@@ -139,4 +135,5 @@ def draw_prior(
             # A one-hot code scaled by 1/(l sqrt 2) has squared distance 1/l^2 between any two categories.
             tables[position] = rng.standard_normal((count, features)) * spread / (lengthscales[position] * np.sqrt(2.0))
             omega[position] = 0.0
-    return PriorDraw(scale, omega, rng.uniform(0.0, 2.0 * np.pi, features), rng.standard_normal(features), tables)
+    phase, weights = rng.uniform(0.0, 2.0 * np.pi, features), rng.standard_normal(features)
+    return PriorDraw(scale * float(np.sqrt(2.0 / features)), omega, phase, weights, tables)

@@ -133,21 +133,19 @@ class _Wishes:
                         f"{self._pair(a, b)} are to be apart by apart={self._names(wish)}, and together by "
                         f"{' and '.join(f'together={self._names(link)}' for link in chain)}; remove one of these"
                     )
-        label = list(range(len(self.names)))
+        unit_of: dict[int, Group] = {i: (i,) for i in range(len(self.names))}
         for wish in self.together:
-            old = {label[i] for i in wish}
-            label = [min(old) if own in old else own for own in label]
-        members: dict[int, list[int]] = {}
-        for i, own in enumerate(label):
-            members.setdefault(own, []).append(i)
-        largest = max(members.values(), key=len)
+            joined = tuple(sorted({k for i in wish for k in unit_of[i]}))
+            unit_of |= dict.fromkeys(joined, joined)
+        units = sorted(set(unit_of.values()))
+        largest = max(units, key=len)
         if len(largest) > most:
             wishes = [self._names(wish) for wish in self.together if wish[0] in largest]
             raise DecompositionError(
                 f"{', '.join(map(repr, self._names(largest)))} are together by together={listed(wishes)}, which makes "
                 f"a group of {len(largest)}, but {limit} is {most}; raise {limit} to {len(largest)} or remove a wish"
             )
-        return tuple(map(tuple, members.values()))
+        return tuple(units)
 
     def checked_groups(self, groups: tuple[Group, ...]) -> Decomposition:
         named = {i for group in groups for i in group}

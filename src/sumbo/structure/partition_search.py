@@ -170,9 +170,6 @@ def _pair_weights(problem: Problem, rng: np.random.Generator) -> Array | None:
     return weights
 
 
-# --- a start: the relaxation -----------------------------------------------------------------------------------------
-
-
 def joined(weights: Array, rules: Rules) -> Iterator[list[Group]]:
     """From all apart, join the two groups with the largest average weight between them, as long as rules allow."""
     D, U = len(weights), len(rules.units)
@@ -256,9 +253,6 @@ class Relaxation:
         Theta = np.zeros((self.D, self.D))
         Theta[self.upper] = np.where(self.single, 0.0, theta)
         return Theta
-
-
-# --- groups of one size ----------------------------------------------------------------------------------------------
 
 
 def find_equal_sizes(problem: Problem, rng: np.random.Generator, evaluations: int) -> Fitted:
