@@ -20,7 +20,7 @@ The components are correlated once they have seen data: sigma^2 is not the sum o
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -132,9 +132,7 @@ class AdditiveGP:
         return Hyperparameters(self.lengthscales, self.scales, self.noise_variance)
 
     @on_one_thread
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False
-    ) -> "AdditiveGP":
+    def fit(self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False) -> Self:
         """Learn the hyperparameters by evidence and prior, then condition on the data.
 
         They are learned from 1000 observations at most, evenly spread over all: more cost much and change them little.
@@ -153,11 +151,11 @@ class AdditiveGP:
         learned = fit_hyperparameters(XT, y[some], self.terms, settings or FitSettings(), previous)
         return self.with_hyperparameters(learned.hyperparameters).condition(X, y)
 
-    def with_hyperparameters(self, h: Hyperparameters) -> "AdditiveGP":
+    def with_hyperparameters(self, h: Hyperparameters) -> Self:
         """The same model with other hyperparameters, and no data."""
         return replace(self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None)
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> "AdditiveGP":
+    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """The posterior given these data alone, hyperparameters kept: O(n^3), and O(n) past 2000 observations."""
         X, y = self._checked(X, y)
         if len(y) == 0:
@@ -165,19 +163,19 @@ class AdditiveGP:
         kind = Exact if len(y) <= EXACT_LIMIT else Sparse
         return replace(self, _data=kind.condition(self.terms, self.noise_variance, X, y))
 
-    def append(self, x: ArrayLike, y: float) -> "AdditiveGP":
+    def append(self, x: ArrayLike, y: float) -> Self:
         """The posterior given one more observation: O(n^2)."""
         X, values = self._checked(_numbers(x)[None], [y])
         if self._data is None:
             return self.condition(X, values)
         return replace(self, _data=self._data.append(np.ascontiguousarray(X.T), float(values[0])))
 
-    def with_values(self, y: ArrayLike) -> "AdditiveGP":
+    def with_values(self, y: ArrayLike) -> Self:
         """The same points with other values: O(n^2)."""
         data, (_, y) = self._observed(), self._checked(self.X, y)
         return replace(self, _data=replace(data, y=y))
 
-    def hallucinate(self, X: ArrayLike) -> "AdditiveGP":
+    def hallucinate(self, X: ArrayLike) -> Self:
         """Pretend to have seen the predicted mean at points that are still running.
 
         The mean stays as it is and the uncertainty shrinks near them, in each component too. All p points at once:
@@ -258,9 +256,7 @@ class AdditiveGP:
             XT, v = self._data.XT, replace(self._data, y=self.y - at_data - noise).alpha
         return SamplePath(self.groups, self.terms, priors, XT, v)
 
-    def _moments(
-        self, Z: Array, terms: Terms, cross: Callable[[Array, Array, Terms], Array], prior: Array
-    ) -> "Moments":
+    def _moments(self, Z: Array, terms: Terms, cross: Callable[..., Array], prior: Array) -> "Moments":
         if self._data is None:
             return Moments(np.zeros_like(prior), prior)
         data, ZT = self._data, np.ascontiguousarray(Z.T)
@@ -301,8 +297,7 @@ class Moments:
             raise NotFittedError("a model with no data is flat: there is no gradient to follow")
         ZT, V, terms, data = self._explained
         # d mean = sum_q alpha_q dk_q and d variance = -2 sum_q (K^-1 k)_q dk_q: one pass over the kernel for both
-        K_inv_k = V @ data.L_inv
-        A = by_mean[..., None] * data.alpha - 2.0 * by_variance[..., None] * K_inv_k
+        A = by_mean[..., None] * data.alpha - 2.0 * by_variance[..., None] * (V @ data.L_inv)
         return kernels.cross_gradient(ZT, data.XT, terms, A)
 
 

@@ -241,9 +241,7 @@ class _Posterior:
         """The theta nearest to given hyperparameters, inside the bounds."""
         log_l = np.log(hyperparameters.lengthscales) - self.log_size
         log_s2 = 2.0 * np.log(hyperparameters.scales) - self.log_share
-        theta = [log_l.mean(), log_s2.mean()]
-        if self.fits_noise:
-            theta.append(np.log(hyperparameters.noise_variance))
+        theta = [log_l.mean(), log_s2.mean()] + [np.log(hyperparameters.noise_variance)] * self.fits_noise
         extra = [*(log_l - log_l.mean())] * self.settings.ard + [*(log_s2 - log_s2.mean())] * self.settings.group_scales
         return np.clip(np.array(theta + extra), *np.array(self.bounds).T)
 

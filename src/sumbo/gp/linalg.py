@@ -46,10 +46,6 @@ class Factor:
         U_inv, _ = lapack.dtrtri(self.lower().T, lower=0, overwrite_c=1)
         return np.ascontiguousarray(U_inv.T)
 
-    def solve_lower(self, b: Array) -> Array:
-        """L^-1 b for one right-hand side."""
-        return loops().forward(self.buffer, self.n, b)
-
     def solve_lower_rows(self, B: Array) -> Array:
         """(L^-1 B^T)^T for many right-hand sides, the rows of B (p, n)."""
         # A C-ordered lower half is a Fortran-ordered upper half, here U = L^T, and so is B^T: no copy of either.
@@ -70,7 +66,7 @@ class Factor:
         None where the bordered matrix seems indefinite by more than such a row itself brings about: rounding has
         spoiled this factor. To go on would square the error with every row.
         """
-        row = self.solve_lower(k)
+        row = loops().forward(self.buffer, self.n, k)
         pivot = diagonal + self.jitter - float(row @ row)
         least = SMALLEST_PIVOT * diagonal
         if not pivot >= -least:  # NaN as well
@@ -107,27 +103,22 @@ def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tup
 
     That is the least of 0, 1e-12, 1e-11, ... times the mean diagonal that is enough. A matrix that is symmetric and
     finite always has a factor: once the jitter outweighs the rest, it is diagonally dominant. K is lost: for the rare
-    case that it needs jitter, `again` makes it once more; without that a copy is kept.
-
-    Raises:
-        DataError: K has a NaN or an infinity.
+    case that it needs jitter, `again` makes it once more; without that a copy is kept. NaN or infinity: a DataError.
     """
     _interrupts.poll()  # every step of a fit or of a search for groups passes here
-    n = len(K)
     again = again or K.copy().copy
-    # A C-ordered lower half is a Fortran-ordered upper half: LAPACK reads it with no copy.
-    U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
     jitter = 0.0
-    # LAPACK may well call a matrix with a NaN in it factorised.
-    while info != 0 or not np.isfinite(U.diagonal()).all():
-        shifted = again()
-        if not np.isfinite(shifted[np.tril_indices(n)]).all():
+    while True:
+        # A C-ordered lower half is a Fortran-ordered upper half: LAPACK reads it with no copy.
+        U, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+        # LAPACK may well call a matrix with a NaN in it factorised.
+        if info == 0 and np.isfinite(U.diagonal()).all():
+            return U.T, jitter
+        K = again()
+        if not np.isfinite(np.tril(K)).all():
             raise DataError("the covariance matrix has NaN or infinite elements; check lengthscales, scales and points")
-        least = _FIRST_JITTER * max(float(np.mean(np.abs(shifted.diagonal()))), 1e-300)
-        jitter = max(10.0 * jitter, least)
-        shifted.flat[:: n + 1] += jitter
-        U, info = lapack.dpotrf(shifted.T, lower=0, overwrite_a=1, clean=0)
-    return U.T, jitter
+        jitter = max(10.0 * jitter, _FIRST_JITTER * max(float(np.mean(np.abs(K.diagonal()))), 1e-300))
+        K.flat[:: len(K) + 1] += jitter
 
 
 def inverse_in_place(L: Array) -> Array:

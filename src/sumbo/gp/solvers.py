@@ -162,10 +162,6 @@ class Sparse:
             known = known._grown(block, kernels.cross(block, UT, terms), y[a : a + _BLOCK])
         return known
 
-    @property
-    def n(self) -> int:
-        return len(self.y)
-
     def append(self, z: Array, value: float) -> "Sparse":
         """One more observation: O(m^2), z as a column (D, 1)."""
         return self._grown(z, kernels.cross(z, self.XT, self.terms), np.array([value]))
@@ -178,7 +174,7 @@ class Sparse:
         return there
 
     def _grown(self, ZT: Array, k: Array, values: Array) -> "Sparse":
-        n, end = self.n, self.n + len(k)
+        n, end = len(self.y), len(self.y) + len(k)
         A = k @ self.L_inv_U.T
         unexplained = float(self.terms.s2.sum()) - np.einsum("im,im->i", A, A)
         deviations = np.sqrt(self.noise_variance + np.maximum(unexplained, 0.0))
@@ -218,7 +214,7 @@ class Sparse:
 
     def precise_weights(self) -> tuple[Array, Array]:
         """S^-1 y and the diagonal of S^-1, S = lambda^1/2 (I + A A^T) lambda^1/2 being y's covariance: O(n m^2)."""
-        A = self.rows[: self.n]
+        A = self.rows[: len(self.y)]
         AB = A @ self._B_inv
         weights = (self.y / self.deviations - AB @ self._told()) / self.deviations
         return weights, (1.0 - np.einsum("im,im->i", AB, A)) / np.square(self.deviations)
@@ -229,11 +225,11 @@ class Sparse:
         told = self._told()
         fit = float(np.square(self.y / self.deviations).sum()) - float(told @ self._B_inv @ told)
         log_det = 2.0 * float(np.log(L.diagonal()).sum()) + 2.0 * float(np.log(self.deviations).sum())
-        return -0.5 * (fit + log_det + self.n * linalg.LOG_2PI)
+        return -0.5 * (fit + log_det + len(self.y) * linalg.LOG_2PI)
 
     def _told(self) -> Array:
         """sum_i a_i y_i / lambda_i (m,)."""
-        return self.rows[: self.n].T @ (self.y / self.deviations)
+        return self.rows[: len(self.y)].T @ (self.y / self.deviations)
 
 
 Solver = Exact | Sparse
