@@ -55,9 +55,6 @@ _AVERAGED = 16  # points that a function is averaged over, a power of two
 _BLOCK = 1000  # points at a time, to bound memory
 
 
-# --- shares of variance ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Shares:
     """Shares of the posterior mean, in row 0, and of functions drawn from the posterior, in the others.
@@ -141,9 +138,6 @@ def _cov(a: Array, b: Array) -> Array:
     return np.mean((a - a.mean(axis=1, keepdims=True)) * (b - b.mean(axis=1, keepdims=True)), axis=1)
 
 
-# --- functions of groups -----------------------------------------------------------------------------------
-
-
 def background(space: Space, rng: np.random.Generator) -> Array:
     """B: points spread evenly over the space."""
     return space.snap(_spread(_AVERAGED, space.dim, rng))
@@ -187,9 +181,6 @@ class Effect:
             r2, others = _squared(Z, ends, terms, self._group), to_data if W is None else between
             total += sum((_radial(r2 + row, terms) for row in others), np.zeros_like(r2)) / len(others)
         return total
-
-
-# --- distances and kernels ---------------------------------------------------------------------------------
 
 
 def _spread(count: int, dim: int, rng: np.random.Generator) -> Array:

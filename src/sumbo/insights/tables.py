@@ -59,11 +59,7 @@ class Interactions:
         return _table(("interacting", "probability"), body, len(self.rows))
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
+        """The rows as a pandas DataFrame; `MissingPackageError` where pandas is not installed."""
         return _frame([(row.first, row.second, row.probability) for row in self], ("first", "second", "probability"))
 
 
@@ -115,11 +111,7 @@ class Importances:
         return f"{first}\n\n{second}\n\nnoise: {self.noise.share:.3f} of the variance of values"
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame, with a column that says what kind each is.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
+        """The rows as a pandas DataFrame, with a column for their kind; as that of `Interactions`, it needs pandas."""
         kinds = ["parameter"] * len(self.parameters) + ["group"] * len(self.groups) + ["all together", "noise"]
         rows = [(kind, row.parameters, row.share, row.std) for kind, row in zip(kinds, self, strict=True)]
         return _frame(rows, ("kind", "parameters", "share", "std"))

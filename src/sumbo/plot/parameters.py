@@ -35,9 +35,6 @@ _BAND = "rgba(61,123,217,0.18)"
 _STAR = {"size": 13, "symbol": "star", "color": "#d4572a", "line": {"width": 1, "color": "white"}}
 
 
-# --- which interact ----------------------------------------------------------------------------------------
-
-
 def interaction_matrix(study: StudyLike) -> Any:
     """The probability of every pair to interact; of more than 30 parameters, some."""
     names, together = _pairs(analysed(study))
@@ -122,9 +119,6 @@ def _around(linked: Sequence[int], together: Array) -> list[int]:
     return order
 
 
-# --- how much each matters ---------------------------------------------------------------------------------
-
-
 def shares(study: StudyLike) -> Any:
     """Each parameter's share of the variance, with how far off it may be."""
     return _bars(analysed(study).importance.parameters, "share of variance (total effect)")
@@ -157,9 +151,6 @@ def _bars(rows: Sequence[Importance], what: str) -> Any:
     y = ticks(names) | {"autorange": "reversed", "showgrid": False}
     x = title(what) | {"range": [0.0, max(1.02 * longest, 0.1)]}
     return figure([bars], x=x, y=y, height=110 + 24 * max(len(shown), 2))
-
-
-# --- what each group does ----------------------------------------------------------------------------------
 
 
 def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:

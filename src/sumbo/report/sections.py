@@ -30,9 +30,6 @@ _SLICE = "A slice: choose what to vary; the others are where their sliders stand
 _ALT = "Curve of the effect of {}; sliders change these."
 
 
-# --- the search --------------------------------------------------------------------------------------------
-
-
 def search(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """What was tried and what came of it."""
     if not view.rows:
@@ -102,9 +99,6 @@ def _range(view: StudyAnalysis, name: str) -> str:
     return f"{values[0]} to {values[-1]}" + (", log" if axis.is_log else "")
 
 
-# --- which parameters interact, and how much each matters ---------------------------------------------------
-
-
 def structure(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """What interacts with what, and how much each matters."""
     found = view.importance_or_reason
@@ -171,9 +165,6 @@ def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Mar
         words = ["below 1% of the variance, doubt included: ", named, more]
     verdict = tag("p", tag("strong", "What does not matter: "), *words)
     return joined([tag("div", left, right, class_="pair"), verdict])
-
-
-# --- what the groups do ------------------------------------------------------------------------------------
 
 
 def effects(view: StudyAnalysis, canvas: Canvas) -> Markup:
@@ -264,9 +255,6 @@ def _spread(axis: parameters.Axis) -> list[int]:
 def rounded(value: float | None, digits: int) -> float | None:
     """A number with so many digits."""
     return None if value is None else float(f"{value:.{digits}g}")
-
-
-# --- how far to trust it, and time -------------------------------------------------------------------------
 
 
 def trust(view: StudyAnalysis, canvas: Canvas) -> Markup:

@@ -92,9 +92,9 @@ class Parameter(ABC):
         """The numbers nearest to places in [0, 1]."""
         return np.clip(np.floor(u * self.levels) + self.low, self.low, self.high)
 
-    @abstractmethod
     def _to_dict(self) -> dict[str, Any]:
         """The arguments that make it, for JSON."""
+        return {"low": self.low, "high": self.high, "log": self.log}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,6 @@ class _Range(Parameter):
 
     def _reject(self, problem: str) -> NoReturn:
         raise SpaceError(f"{type(self).__name__}({show(self.low)}, {show(self.high)}): {problem}")
-
-    def _to_dict(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "log": self.log}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +333,12 @@ def misfit(name: str, value: object, expected: str, advice: str) -> NoReturn:
 def closest(value: object, texts: Iterable[str]) -> list[str]:
     """The text most like the value, for a hint; empty if none is like it."""
     return difflib.get_close_matches(show(value).strip("'"), list(texts), n=1)
+
+
+def hinted(name: object, known: Iterable[str]) -> str:
+    """A name that is not known for a message, with the known one that is most like it."""
+    near = closest(name, known)
+    return f"{show(name)} (did you mean {near[0]!r}?)" if near else show(name)
 
 
 def show(value: object, limit: int = 80, urls: Iterable[str] = ()) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.space.parameters import KINDS, Choice, Float, Parameter, closest, listed, misfit, show
+from sumbo.space.parameters import KINDS, Choice, Float, Parameter, hinted, listed, misfit, show
 
 Bounds: TypeAlias = Sequence[Sequence[float]] | NDArray[Any]
 SpaceLike: TypeAlias = "Space | Mapping[str, Parameter] | Bounds"
@@ -116,7 +116,7 @@ class Space:
 
     def __getitem__(self, name: str) -> Parameter:
         if name not in self.names:
-            raise SpaceError(f"no parameter {_hint(name, self.names)}; the space has {listed(self.names)}")
+            raise SpaceError(f"no parameter {hinted(name, self.names)}; the space has {listed(self.names)}")
         return self.parameters[self.names.index(name)]
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class Space:
         if not isinstance(params, Mapping):
             raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
         if params.keys() != set(self.names):
-            problems = [f"unknown {_hint(name, self.names)}" for name in params if name not in self.names]
+            problems = [f"unknown {hinted(name, self.names)}" for name in params if name not in self.names]
             problems += [f"missing {name!r}" for name in self.names if name not in params]
             raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
         return np.array([p._check(name, params[name]) for name, p in self._items()], dtype=float)
@@ -148,11 +148,7 @@ class Space:
         return self._params(numbers)
 
     def to_unit(self, params: Mapping[str, object]) -> Array:
-        """The point of the unit cube that stands for `params`, shape (D,).
-
-        Raises:
-            SpaceError: As for `array`.
-        """
+        """The point of the unit cube that stands for `params`, shape (D,). Raises what `array` does."""
         return self.encode(self.array(params))
 
     def encode(self, x: Array) -> Array:
@@ -254,15 +250,10 @@ def _parse_entry(place: str, entry: object) -> tuple[str, Parameter]:
     known = inspect.signature(KINDS[kind]).parameters
     allowed = ("name", "type", *known)
     wrong = [f"missing {k!r}" for k, p in known.items() if p.default is p.empty and k not in entry]
-    wrong += [f"unknown {_hint(k, allowed)}" for k in arguments if k not in known]
+    wrong += [f"unknown {hinted(k, allowed)}" for k in arguments if k not in known]
     if wrong:
         raise SpaceError(f"{place} ({name!r}): {', '.join(wrong)}; the keys of {kind} are {listed(allowed)}")
     try:
         return name, KINDS[kind](**arguments)
     except SpaceError as error:
         raise SpaceError(f"{place} ({name!r}): {error}") from error
-
-
-def _hint(name: object, known: Sequence[str]) -> str:
-    near = closest(name, known)
-    return f"{show(name)} (did you mean {near[0]!r}?)" if near else show(name)

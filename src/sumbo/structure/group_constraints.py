@@ -15,7 +15,7 @@ import numpy as np
 from sumbo.errors import DecompositionError
 from sumbo.gp.decomposition import Decomposition
 from sumbo.space import Space
-from sumbo.space.parameters import closest, listed, show
+from sumbo.space.parameters import hinted, listed, show
 
 Named = tuple[tuple[str | int, ...], ...]
 Group = tuple[int, ...]
@@ -87,12 +87,7 @@ class GroupConstraints:
         max_group_size: int = 6,
         limit: str = "max_group_size",
     ) -> "GroupConstraints":
-        """What was written of this space, where `max_group_size` goes by the name `limit`.
-
-        Raises:
-            DecompositionError: a parameter that the space does not have, or wishes that contradict each other, the
-                groups or the limit. The message names the parameters and what to remove.
-        """
+        """What was written of a space, where `max_group_size` goes by the name `limit`. Errors say what to remove."""
         wishes = _Wishes(space.names, _resolved(space, "together", together), _resolved(space, "apart", apart))
         units = wishes.checked_units(max_group_size if groups is None else space.dim, limit)
         known = None if groups is None else wishes.checked_groups(_resolved(space, "groups", groups))
@@ -204,9 +199,8 @@ def _index(space: Space, field: str, item: str | int) -> int:
             raise DecompositionError(f"{field}: dimensions go from 0 to {space.dim - 1}; got {item}")
         return item
     if item not in space.names:
-        near = closest(item, space.names)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise DecompositionError(f"{field}: there is no parameter {item!r}{hint}; the space has {listed(space.names)}")
+        unknown = hinted(item, space.names)
+        raise DecompositionError(f"{field}: there is no parameter {unknown}; the space has {listed(space.names)}")
     return space.names.index(item)
 
 
