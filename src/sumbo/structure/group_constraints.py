@@ -128,21 +128,19 @@ class _Wishes:
                         f"{self._pair(a, b)} are to be apart by apart={self._names(wish)}, and together by "
                         f"{' and '.join(f'together={self._names(link)}' for link in chain)}; remove one of these"
                     )
-        label = list(range(len(self.names)))
+        unit = {i: {i} for i in range(len(self.names))}
         for wish in self.together:
-            old = {label[i] for i in wish}
-            label = [min(old) if own in old else own for own in label]
-        members: dict[int, list[int]] = {}
-        for i, own in enumerate(label):
-            members.setdefault(own, []).append(i)
-        largest = max(members.values(), key=len)
+            joined = set[int]().union(*(unit[i] for i in wish))
+            unit |= dict.fromkeys(joined, joined)
+        units = tuple(dict.fromkeys(tuple(sorted(members)) for members in unit.values()))
+        largest = max(units, key=len)
         if len(largest) > most:
             wishes = [self._names(wish) for wish in self.together if wish[0] in largest]
             raise DecompositionError(
                 f"{', '.join(map(repr, self._names(largest)))} are together by together={listed(wishes)}, which makes "
                 f"a group of {len(largest)}, but {limit} is {most}; raise {limit} to {len(largest)} or remove a wish"
             )
-        return tuple(map(tuple, members.values()))
+        return units
 
     def checked_groups(self, groups: tuple[Group, ...]) -> Decomposition:
         named = {i for group in groups for i in group}
@@ -185,8 +183,7 @@ def _resolved(space: Space, field: str, named: Named) -> tuple[Group, ...]:
     """Dimension numbers, each once in an entry."""
     resolved = tuple(tuple(_index(space, field, item) for item in entry) for entry in named)
     for dims, entry in zip(resolved, named, strict=True):
-        twice = [i for i in dims if dims.count(i) > 1]
-        if twice:
+        if twice := [i for i in dims if dims.count(i) > 1]:
             raise DecompositionError(
                 f"{field}: {space.names[twice[0]]!r} is there more than once in {entry}; name it once"
             )
@@ -216,7 +213,10 @@ class Rules:
 
     @classmethod
     def of(cls, D: int, max_group_size: int, together: Wishes = (), apart: Wishes = ()) -> "Rules":
-        wishes = _Wishes(range(D), _known(D, "together", together), _known(D, "apart", apart))
+        wishes = _Wishes(range(D), tuple(map(tuple, together)), tuple(map(tuple, apart)))
+        for name, wish in [("together", wish) for wish in wishes.together] + [("apart", wish) for wish in wishes.apart]:
+            if wrong := [i for i in wish if not 0 <= i < D]:
+                raise DecompositionError(f"{name}={wish}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
         units = wishes.checked_units(max(1, max_group_size), "max_group_size")
         number = {i: u for u, unit in enumerate(units) for i in unit}
         banned = {(number[i], number[k]) for wish in wishes.apart for i, k in itertools.permutations(wish, 2)}
@@ -250,11 +250,3 @@ class Rules:
         one = tuple(range(len(self.units)))
         apart: list[Group] = [(u,) for u in one]
         return [apart, [one]] if self.allows(one) and len(one) > 1 else [apart]
-
-
-def _known(D: int, name: str, wishes: Wishes) -> tuple[Group, ...]:
-    known = tuple(map(tuple, wishes))
-    for wish in known:
-        if wrong := [i for i in wish if not 0 <= i < D]:
-            raise DecompositionError(f"{name}={wish}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
-    return known
