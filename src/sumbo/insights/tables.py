@@ -202,10 +202,8 @@ def _table(head: tuple[str, ...], body: Iterable[tuple[str, ...]], count: int) -
     """Columns side by side, the first to the left and the others to the right; a last line for what is left out."""
     rows = [head, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(others, widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
+    layout = "  ".join(f"{{:{'>' if k else '<'}{width}}}" for k, width in enumerate(widths))
+    lines = [layout.format(*row).rstrip() for row in rows]
     more = count - (len(rows) - 1)
     return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 

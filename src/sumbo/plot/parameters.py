@@ -89,8 +89,7 @@ def interaction_graph(study: StudyLike) -> Any:
     outwards = np.where(abs(x) > 0.3, across, up).tolist()  # names lead away from the circle
     nodes = scatter(x, y, "markers+text", whole, marker=marker, text=shown, textposition=outwards)
     hidden = {"visible": False, "range": [-1.6, 1.6]}  # room for names
-    vertical = hidden | {"range": [-1.3, 1.3]}
-    return figure([*parts, nodes], x=hidden, y=vertical, height=_HEIGHT, showlegend=False)
+    return figure([*parts, nodes], x=hidden, y=hidden | {"range": [-1.3, 1.3]}, height=_HEIGHT, showlegend=False)
 
 
 def _pairs(view: StudyAnalysis) -> tuple[list[str], Array]:
@@ -217,15 +216,11 @@ def curve(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Array]:
         parts.append(scatter(axis.places, mean, "markers", marker=marker, error_y=bars, hoverinfo="y"))
     else:
         parts += _band(axis.places, mean, std)
-    shown = figure(parts, x=axis.layout, y=title(_effect_title(view)), height=260, showlegend=False)
-    return shown, axis, mean
+    return figure(parts, x=axis.layout, y=title(_effect_title(view)), height=260, showlegend=False), axis, mean
 
 
 def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
-    """A group of two parameters: a map of its mean, with the points evaluated; uncertainty under the pointer.
-
-    With the figure come its axes and the mean.
-    """
+    """A group of two parameters: a map of its mean, with the points evaluated; its axes and the mean, too."""
     i, k = view.model.decomposition.groups[j]
     x, y = Axis(view, i, _MAP), Axis(view, k, _MAP)
     Z = np.array([(a, b) for b in y.u for a in x.u])
@@ -249,8 +244,7 @@ def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
     X, best = view.model.X[_some(view)], view.model.X[[int(np.argmax(view.model.y))]]
     star = scatter(x.at(best[:, i]), y.at(best[:, k]), "markers", "best trial", marker=_STAR)
     parts, no_grid = [heat, _dots(x.at(X[:, i]), y.at(X[:, k])), star], {"showgrid": False}
-    shown = figure(parts, x=x.layout | no_grid, y=y.layout | no_grid, height=360, showlegend=False)
-    return shown, x, y, mean
+    return figure(parts, x=x.layout | no_grid, y=y.layout | no_grid, height=360, showlegend=False), x, y, mean
 
 
 def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Array]], list[tuple[list[Any], int]]]:
@@ -276,8 +270,7 @@ def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Ar
         at = (*starts[:n], *starts[n + 1 :])
         y = title(_effect_title(view)) | {"range": [low - 0.1 * (high - low), high]}
         parts = [rug, *_band(axis.places, mean[at], std[at])]
-        shown = figure(parts, x=axis.layout, y=y, height=260, showlegend=False)
-        found.append((shown, axis, mean, std))
+        found.append((figure(parts, x=axis.layout, y=y, height=260, showlegend=False), axis, mean, std))
     return found, [(stop.values, start) for stop, start in zip(stops, starts, strict=True)]
 
 

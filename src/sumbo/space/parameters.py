@@ -159,10 +159,7 @@ class Float(_Range):
         return np.array([self._from_unit(v) for v in u.tolist()])
 
     def _to_unit(self, x: float) -> float:
-        """The u that `_from_unit` takes back to x, exactly where some u does.
-
-        The formula alone can be a few roundings off, so its neighbours are tried as well.
-        """
+        """The u that `_from_unit` takes back to x, exactly where some u does: the formula may be some roundings off."""
         if x in (self.low, self.high):
             return float(x == self.high)
         from_low, from_high = self._distance(x, self.low), self._distance(x, self.high)

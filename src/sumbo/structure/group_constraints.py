@@ -183,8 +183,7 @@ def _resolved(space: Space, field: str, named: Named) -> tuple[Group, ...]:
     """Dimension numbers, each once in an entry."""
     resolved = tuple(tuple(_index(space, field, item) for item in entry) for entry in named)
     for dims, entry in zip(resolved, named, strict=True):
-        twice = [i for i in dims if dims.count(i) > 1]
-        if twice:
+        if twice := [i for i in dims if dims.count(i) > 1]:
             raise DecompositionError(
                 f"{field}: {space.names[twice[0]]!r} is there more than once in {entry}; name it once"
             )
@@ -214,7 +213,10 @@ class Rules:
 
     @classmethod
     def of(cls, D: int, max_group_size: int, together: Wishes = (), apart: Wishes = ()) -> "Rules":
-        wishes = _Wishes(range(D), _known(D, "together", together), _known(D, "apart", apart))
+        wishes = _Wishes(range(D), tuple(map(tuple, together)), tuple(map(tuple, apart)))
+        for name, wish in [("together", wish) for wish in wishes.together] + [("apart", wish) for wish in wishes.apart]:
+            if wrong := [i for i in wish if not 0 <= i < D]:
+                raise DecompositionError(f"{name}={wish}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
         units = wishes.checked_units(max(1, max_group_size), "max_group_size")
         number = {i: u for u, unit in enumerate(units) for i in unit}
         banned = {(number[i], number[k]) for wish in wishes.apart for i, k in itertools.permutations(wish, 2)}
@@ -248,11 +250,3 @@ class Rules:
         one = tuple(range(len(self.units)))
         apart: list[Group] = [(u,) for u in one]
         return [apart, [one]] if self.allows(one) and len(one) > 1 else [apart]
-
-
-def _known(D: int, name: str, wishes: Wishes) -> tuple[Group, ...]:
-    known = tuple(map(tuple, wishes))
-    for wish in known:
-        if wrong := [i for i in wish if not 0 <= i < D]:
-            raise DecompositionError(f"{name}={wish}: dimensions go from 0 to {D - 1}; got {wrong[0]}")
-    return known
