@@ -110,10 +110,9 @@ def astro(seed: int = 0, *, data: str | Path | None = None) -> Problem:
     optimiser[active] = truth
     ranges = dict(zip(active.tolist(), _RANGES, strict=True))
     idle = {i: _Range(f"idle_{i}", 0.0, 1.0, 0.5) for i in range(D) if i not in ranges}
-    ranges |= idle
     return Problem(
         name="astro",
-        space=_space(ranges[i] for i in range(D)),
+        space=_space(r for _, r in sorted((ranges | idle).items())),
         direction="maximize",
         optimum=0.0,
         optimiser=optimiser,
@@ -253,7 +252,14 @@ def _data(X: FloatArray) -> FloatArray:
     """What would be measured in the universes X, in units of its error, (n, 30)."""
     hubble, _, _, _, baryons, tilt, amplitude, neutrinos = X[:, : len(_COSMOLOGY)].T
     h, matter = hubble / 100.0, 1.0 - X[:, 1] - X[:, 2]
-    distances = np.log(_comoving_distance(X, matter) / hubble[:, None])
+    # The integral of dz / E(z) to each redshift, (n, m), by Gauss-Legendre quadrature.
+    nodes, weights = _QUADRATURE
+    a = 1.0 + 0.5 * _REDSHIFTS[:, None] * (nodes + 1.0)  # (m, q)
+    lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
+    E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
+    rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
+    comoving = (weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS
+    distances = np.log(comoving / hubble[:, None])
     k = np.log(_SPECTRUM_AT / 0.05)[None, :]
     horizon = matter * h * np.exp(-2.0 * baryons)  # where the spectrum turns over
     turn = -np.log1p(np.square(_SPECTRUM_AT[None, :] / (0.3 * horizon[:, None] + 0.01)))
@@ -264,14 +270,3 @@ def _data(X: FloatArray) -> FloatArray:
     for i, shift in enumerate(X[:, len(_COSMOLOGY) :].T):
         data[:, i % 5 :: 5] += shift[:, None] * np.cos(1.0 + i)  # a calibration common to every fifth datum
     return data
-
-
-def _comoving_distance(X: FloatArray, matter: FloatArray) -> FloatArray:
-    """The integral of dz / E(z) to each redshift, (n, m), by Gauss-Legendre quadrature."""
-    nodes, weights = _QUADRATURE
-    z = 0.5 * _REDSHIFTS[:, None] * (nodes + 1.0)[None, :]  # (m, q)
-    a = 1.0 + z[None, :, :]
-    lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
-    E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
-    rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
-    return (weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS[None, :]
