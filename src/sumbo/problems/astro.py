@@ -258,8 +258,7 @@ def _data(X: FloatArray) -> FloatArray:
     lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
     E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
     rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
-    comoving = (weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS
-    distances = np.log(comoving / hubble[:, None])
+    distances = np.log((weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS / hubble[:, None])
     k = np.log(_SPECTRUM_AT / 0.05)[None, :]
     horizon = matter * h * np.exp(-2.0 * baryons)  # where the spectrum turns over
     turn = -np.log1p(np.square(_SPECTRUM_AT[None, :] / (0.3 * horizon[:, None] + 0.01)))
