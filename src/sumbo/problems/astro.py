@@ -5,13 +5,6 @@ spectrum comes from CAMB. Band powers are, by default, those of a universe that 
 the likelihood's maximum, 0, is at that universe. The published ones of the SDSS luminous red galaxies (DR4) are read
 from a folder.
 
-| symbol | shape    | meaning                                                                        |
-|--------|----------|--------------------------------------------------------------------------------|
-| k      | (m,)     | wave numbers in h/Mpc                                                          |
-| W      | (20, m)  | windows: how much each wave number contributes to each band                    |
-| p, s   | (20,)    | band powers and their errors                                                   |
-| a      |          | how much longer distances are than in the universe that the survey was measured in |
-
 log L = -1/2 sum_i ((p_i - (W P)_i) / s_i)^2,   P(k) = b^2 P_lin(a k) / a^3 (1 + Q k^2) / (1 + 1.4 k)
 
 `cosmology`: a smooth likelihood over many orders of magnitude that cannot be computed where the matter density comes
@@ -19,9 +12,12 @@ out negative.
 
 | symbol | shape    | meaning                                                                        |
 |--------|----------|--------------------------------------------------------------------------------|
+| k      | (m,)     | wave numbers in h/Mpc                                                          |
+| W      | (20, m)  | windows: how much each wave number contributes to each band                    |
+| p, s   | (20,)    | band powers and their errors                                                   |
+| a      |          | how much longer distances are than in the universe that the survey was measured in |
 | X      | (n, D)   | points in the user's units                                                     |
-| z, k   | (m,)     | redshifts of the distances, wave numbers of the spectrum                       |
-| E2     | (n, m)   | squared expansion rate, in units of today's                                    |
+| E2     | (n, m, q) | squared expansion rate, in units of today's, on the way to each of m redshifts  |
 """
 
 from __future__ import annotations

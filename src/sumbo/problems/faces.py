@@ -94,8 +94,7 @@ def faces(
     lows, highs = detector.thresholds - margin, detector.thresholds + margin
     sums = [detector.stage_sums(windows(cv2, picture, detector.size), lows) for picture in (*yes, *no)]
     sums = [own[np.isfinite(own).all(axis=1)] for own in sums]  # without the windows that pass nowhere in the box
-    numbers = np.arange(len(sums))
-    owner = np.repeat(numbers, [len(own) for own in sums])
+    owner = np.repeat(np.arange(len(sums)), [len(own) for own in sums])
     stages = {f"stage_{s}": Float(low, high) for s, (low, high) in enumerate(zip(lows, highs, strict=True))}
     return Problem(
         name="faces",
@@ -103,7 +102,7 @@ def faces(
         direction="maximize",
         optimum=1.0,
         optimiser=detector.thresholds,
-        evaluate=partial(_accuracy, is_face=numbers < len(yes), sums=np.concatenate(sums), owner=owner),
+        evaluate=partial(_accuracy, is_face=np.arange(len(sums)) < len(yes), sums=np.concatenate(sums), owner=owner),
     )
 
 
