@@ -19,7 +19,7 @@ The components are correlated once they have seen data: sigma^2 is not the sum o
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -78,9 +78,7 @@ class AdditiveGP:
     _data: Solver | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        put = partial(object.__setattr__, self)
         if not isinstance(self.decomposition, Decomposition):
             put("decomposition", Decomposition(self.decomposition))
         kernels.family_index(self.kernel)

@@ -251,8 +251,7 @@ class _Posterior:
         for factor, noise_factor in itertools.product((0.3, 1.0, 2.0), (1.0, 30.0) if self.fits_noise else (1.0,)):
             theta = self.mean.copy()
             theta[0] += np.log(factor)
-            if self.fits_noise:
-                theta[2] += np.log(noise_factor)
+            theta[2 : self.head] += np.log(noise_factor)  # if it is learned
             starts.append(np.clip(theta, *np.array(self.bounds).T))
         return starts
 

@@ -71,14 +71,13 @@ class Factor:
         least = SMALLEST_PIVOT * diagonal
         if not pivot >= -least:  # NaN as well
             return None
-        root = float(np.sqrt(max(pivot, least)))
         n, buffer, used = self.n, self.buffer, self.used
         if used[0] != n or n == len(buffer):  # another branch grew here already, or there is no room
             buffer = np.empty((max(16, n + n // 4 + 1),) * 2)
             buffer[:n, :n] = self.buffer[:n, :n]
             used = [n]
         buffer[n, :n] = row
-        buffer[n, n] = root
+        buffer[n, n] = np.sqrt(max(pivot, least))
         used[0] = n + 1
         return Factor(buffer, n + 1, self.jitter, used)
 

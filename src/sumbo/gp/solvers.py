@@ -145,18 +145,15 @@ class Sparse:
     def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array) -> "Sparse":
         """From scratch: O(n m^2)."""
         points = np.array(X.T, order="C")
-        m = support_size(len(y))
+        n, m = len(y), support_size(len(y))
         UT = np.ascontiguousarray(points[:, chosen(y, m)])
         K = kernels.gram(UT, terms)
         # Support points may be close to each other: some jitter from the start keeps L^-1 within reason.
         K.flat[:: len(K) + 1] += 1e-8 * float(K.diagonal().mean())
         factor = linalg.cholesky(K)
         L_inv = factor.inverse_lower()
-        n, nothing = len(y), np.empty(0)
         rows = np.empty((n + n // 8, m))
-        known = cls(
-            terms, noise_variance, UT, nothing, points[:, :0], L_inv, rows, [0], nothing, np.eye(m), factor.jitter
-        )
+        known = cls(terms, noise_variance, UT, y[:0], points[:, :0], L_inv, rows, [0], y[:0], np.eye(m), factor.jitter)
         for a in range(0, n, _BLOCK):
             block = np.ascontiguousarray(points[:, a : a + _BLOCK])
             known = known._grown(block, kernels.cross(block, UT, terms), y[a : a + _BLOCK])

