@@ -282,8 +282,6 @@ def _of_experiment(text: str) -> tuple[str, int]:
     return name, _count(number)
 
 
-# --- completion ---
-
 Options = list[tuple[str, str]]  # with their help
 
 

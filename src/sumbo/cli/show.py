@@ -45,9 +45,6 @@ def opened(file: StudyFile, *, create: bool = False) -> Iterator[StoredStudy]:
         yield StoredStudy.open(file, create=create)
 
 
-# --- as plain data and as text -----------------------------------------------------------------------------
-
-
 def record(file: StudyFile, trial: Record) -> dict[str, Any]:
     """A trial as plain data."""
 
@@ -136,9 +133,6 @@ def _sparkline(trials: Sequence[Record], goal: str) -> str:
     return "".join(_BLOCKS[round(place * (len(_BLOCKS) - 1))] for place in places)
 
 
-# --- what was learned --------------------------------------------------------------------------------------
-
-
 def learned(study: StoredStudy) -> dict[str, Any]:
     """Shares of variance and interactions, as the report has them; or why there are none."""
     from sumbo.insights.analysis import StudyAnalysis
@@ -183,9 +177,6 @@ def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -
         console.print("", table, sep="\n")
     else:
         console.print("\nno two parameters are likely to interact")
-
-
-# --- as a file -----------------------------------------------------------------------------------------------
 
 
 def as_csv(study: StudyFile, records: Records) -> str:
@@ -270,9 +261,6 @@ def _by_column(study: StudyFile, records: Records) -> dict[str, list[Any]]:
             name = f"trial {name}"
         columns[name] = [row[key] for row in records]
     return columns
-
-
-# --- as a page ---------------------------------------------------------------------------------------------
 
 
 def write_report(options: argparse.Namespace) -> dict[str, Any]:

@@ -141,9 +141,6 @@ def too_long(timeout: float) -> str:
     return f"took longer than timeout = {timeout:g} seconds"
 
 
-# --- in an executor that is the user's: threads, processes, Dask ---
-
-
 class ExecutorGoneError(Exception):
     """The executor takes no more work."""
 

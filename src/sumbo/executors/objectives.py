@@ -74,9 +74,6 @@ def evaluate(objective: Objective, job: Job) -> EvaluationResult:
     return result if result.reason is None else replace(result, reason=safe(result.reason), detail=safe(result.detail))
 
 
-# --- programs ---
-
-
 def placeholders(argument: str) -> list[str]:
     """The names in braces of one argument."""
     found = (match.group(1) for match in _PLACEHOLDER.finditer(argument))

@@ -140,9 +140,6 @@ def _end_fork(error: BaseException | None) -> None:
     os._exit(code & 0xFF if isinstance(code, int) else code is not None)
 
 
-# --- ending what evaluations started ---
-
-
 def end_marked(group: int, mark: str) -> None:
     """End what is left of a worker that is gone: ask first, since what it shared with others may need to be removed."""
     if os.name != "posix":

@@ -137,8 +137,6 @@ class StudyAnalysis:
         rows = tuple(presentable(row, study.file.storage) for row in view.rows)
         return replace(view, rows=rows, notes=tuple(study.notes), say=say)
 
-    # --- the search --------------------------------------------------------------------------------------------
-
     @property
     def sign(self) -> float:
         return 1.0 if self.direction == "maximize" else -1.0
@@ -155,8 +153,6 @@ class StudyAnalysis:
     def by_value(self) -> list[Trial]:
         """Trials that are done, the best first."""
         return sorted(self.in_state("done"), key=lambda row: -self.sign * (row.value or 0.0))
-
-    # --- what was learned --------------------------------------------------------------------------------------
 
     @cached_property
     def unavailable_reason(self) -> str | None:
@@ -296,8 +292,6 @@ class StudyAnalysis:
     def _rng(self, purpose: int) -> np.random.Generator:
         assert self.context is not None
         return randomness.trial_rng(self.seed, len(self.context.y), 0, purpose)
-
-    # --- parameters --------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -34,13 +34,7 @@ _AT_ONCE = 500  # observations up to which warping is considered in one suggesti
 _PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 _TINY = 1e-5  # lengthscale with which the paper spreads its first points
 _NEVER = Deadline()
-_LEARNED = (
-    "groups",
-    "lengthscales",
-    "scales",
-    "noise_variance",
-    "learned_at",
-)  # of a state, whenever a model is fitted
+_LEARNED = ("groups", "lengthscales", "scales", "noise_variance", "learned_at")  # of a state, by every fit
 _HURRIED = 50  # observations in a model made in a hurry, at least
 _HURRIED_SHARE = 0.4  # of the time left, for the model
 

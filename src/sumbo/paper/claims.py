@@ -25,8 +25,6 @@ class Claim(NamedTuple):
     check: Check
 
 
-# --- ways to judge ---
-
 _EXPLORES = (
     "Sums of sigma_j exceed sigma (see below), so Add-* explores longer; with so few evaluations that still costs."
 )
@@ -167,8 +165,6 @@ def _seconds(results: Results, experiment: str, least: float) -> Finding:
     median = statistics.median(seconds)
     return Finding(f"{median:.2g} s (median of {len(seconds)} runs)", HELD if median >= least else NOT)
 
-
-# --- the paper's ---
 
 SMALL_GROUPS = ((24, 6, 4), (40, 5, 8), (96, 5, 19))
 LARGE_GROUPS = ((24, 11, 2), (40, 18, 2), (40, 35, 1), (96, 29, 3), (120, 55, 2))

@@ -133,9 +133,6 @@ def run(task: Task) -> Line:
     return line
 
 
-# --- how much ---
-
-
 @dataclass(frozen=True)
 class Size:
     """How much of everything."""

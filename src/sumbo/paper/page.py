@@ -94,8 +94,6 @@ def _table(results: Results, problem: str) -> str:
     return "\n".join([*([f"### {problem}", ""] if problem.startswith("additive") else []), *rows])
 
 
-# --- figures: regret against evaluations with error bars ---
-
 # Told apart also by the colour-blind; greys for what has no model.
 _COLOURS = {
     STAR: "#1b7c83", "GP-UCB": "#9a6700", "GP-EI": "#d4a72c", "REMBO": "#bf3989",

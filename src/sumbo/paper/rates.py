@@ -69,9 +69,6 @@ def bound(structure: str, kernel: str, D: int, T: int) -> float:
     return front * 2.0**d * T**power * math.log(T)
 
 
-# --- information gain ---
-
-
 def terms_of(structure: str, family: str, D: int, group_size: int = GROUP_SIZE) -> Terms:
     """A kernel of variance 1: groups of equal size, or one of all dimensions."""
     size = group_size if structure == "additive" else D
@@ -97,9 +94,6 @@ def greedy_gain(terms: Terms, D: int, T: int, rng: np.random.Generator) -> list[
         rows[t] = (k - rows[:t, best] @ rows[:t]) / math.sqrt(variance[best] + ETA2)
         variance = np.maximum(variance - np.square(rows[t]), 0.0)
     return gains
-
-
-# --- the credible interval ---
 
 
 def interval(T: int, rng: np.random.Generator) -> Line:
@@ -154,9 +148,6 @@ def _variance_of_sum(cov: Array) -> Array:
     return reduce(np.add, (cov[i, at[i], j, at[j]] for i in range(M) for j in range(M)))
 
 
-# --- the step of the proof that is wrong ---
-
-
 def variances(M: int, T: int, rng: np.random.Generator) -> Line:
     """sum_j sigma_j^2 beside sigma^2, and both sides of equation `varTermBound`, with random observations.
 
@@ -188,9 +179,6 @@ def _posterior_variances(ZT: Array, XT: Array, terms: Terms) -> tuple[Array, Arr
     joint = 1.0 - np.square(np.sum(whitened, axis=0)).sum(axis=0)
     parts = terms.s2[:, None] - np.array([np.square(w).sum(axis=0) for w in whitened])
     return np.maximum(joint, 1e-12), np.maximum(parts, 1e-12)
-
-
-# --- smaller statements ---
 
 
 def cost(n: int, rng: np.random.Generator) -> Line:
@@ -227,9 +215,6 @@ def modes() -> int:
     values = additive(2, 2, 1).values(X).reshape(401, 401)
     around = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
     return int((values > ndimage.maximum_filter(values, footprint=around, mode="constant", cval=-np.inf)).sum())
-
-
-# --- what is said of them ---
 
 
 def gains(results: Results, structure: str, kernel: str) -> dict[int, list[float]]:

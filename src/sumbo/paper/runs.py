@@ -69,9 +69,6 @@ def task_of(line: Line) -> Task:
     return Task(experiment, problem, method, int(line["seed"]), int(line["budget"]), Sources(**line["sources"]))
 
 
-# --- doing them ---
-
-
 class Ended(NamedTuple):
     """One task more: its line, or why there is none."""
 
@@ -143,9 +140,6 @@ def _started(run: Callable[[Task], Line], tasks: Sequence[Task], jobs: int) -> I
         pool.shutdown(cancel_futures=True)
 
 
-# --- the file ---
-
-
 def read_lines(path: Path) -> dict[Task, Line]:
     """The finished runs of a file."""
     lines = {}
@@ -179,9 +173,6 @@ def _texts(path: Path) -> list[str]:
         json.loads(rest)
         texts.append(rest)  # all of it is there but its end of line
     return texts
-
-
-# --- what they tell ---
 
 
 def simple_curve(line: Line) -> FloatArray:

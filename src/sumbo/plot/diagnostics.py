@@ -18,9 +18,6 @@ _INTERVALS = 300  # points up to which each shows its interval
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 
 
-# --- the search --------------------------------------------------------------------------------------------
-
-
 def trials(study: StudyLike) -> Any:
     """Every trial's value and the best so far; failed ones along the bottom, running ones marked."""
     view = analysed(study)
@@ -126,9 +123,6 @@ def _ends(values: Array, sign: float) -> tuple[tuple[float, float], float]:
         low = max(low, min(median - 5.0 * (high - median), float(np.percentile(values, 5, method="higher"))))
     room = 0.1 * (high - low) or 0.1 * abs(high) or 0.1
     return (low - 1.5 * room, high), low - room
-
-
-# --- its model ---------------------------------------------------------------------------------------------
 
 
 def predictions(study: StudyLike) -> Any:

@@ -152,8 +152,6 @@ def _floats(x: npt.ArrayLike) -> FloatArray:
         raise SettingError(f"a point must be numbers in a sequence or a dict: {error}") from error
 
 
-# --- holes ----------------------------------------------------------------------------------------------------
-
 _SHARE = 0.2  # of the box that fails
 _CELLS = 60
 _CORNER = 3.0 - (6.0 * _SHARE) ** (1.0 / 3.0)  # three uniform numbers have a larger sum with probability _SHARE

@@ -127,9 +127,6 @@ def _accuracy(X: FloatArray, *, is_face: NDArray[np.bool_], sums: FloatArray, ow
     return np.array([np.mean(one == is_face) for one in called])
 
 
-# --- pictures ------------------------------------------------------------------------------------------------
-
-
 def _installed(cv2: Any, part: Part, rng: np.random.Generator) -> tuple[list[Picture], list[Picture]]:
     """Faces and non-faces of one half, from the packages of the extra."""
     crops = np.round(255.0 * np.load(_packaged("skimage/data/lfw_subset.npy"))).astype(np.uint8)  # (200, 25, 25)
@@ -191,8 +188,6 @@ def _opencv() -> Any:
         raise MissingPackageError(f"OpenCV {cv2.__version__} has no cascades: pip install 'sumbo[faces]'")
     return cv2
 
-
-# --- the cascade ---------------------------------------------------------------------------------------------
 
 _SLACK = 1e-5  # OpenCV passes a stage that misses its threshold by less
 _LEAST_CONTRAST = 10.0  # and refuses windows whose inner pixels have a smaller standard deviation

@@ -124,8 +124,6 @@ class Ledger:
         self._with_metadata: set[str | None] = set()  # signatures
         self.counted = 0  # how many a budget pays for: not those in people's hands, nor cancelled ones
 
-    # --- reading ---
-
     def refresh(self) -> None:
         """Take in what other processes wrote."""
 
@@ -161,8 +159,6 @@ class Ledger:
         past._apply([record.as_of(sequence) for record in self.records if record.asked <= sequence])
         past.sequence = sequence
         return past
-
-    # --- writing ---
 
     @contextmanager
     def writing(self) -> Iterator[int]:
@@ -216,8 +212,6 @@ class Ledger:
             fresh = told(record, replace(result, seconds=seconds), sequence)
             self.put(replace(fresh, told=record.told, ended=record.ended, earlier=(*record.earlier, before)), sequence)
 
-    # --- as JSON ---
-
     def to_list(self) -> list[dict[str, Any]]:
         """All trials, as `restore` takes them."""
         return [{"params": r.params} | {key: copy.deepcopy(getattr(r, key)) for key in _KEPT} for r in self.records]
@@ -243,8 +237,6 @@ class Ledger:
             records.append(record if record.value is None else replace(record, value=float(record.value)))
         self._apply(records)
         self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
-
-    # --- sharing: a ledger in memory is one process's ---
 
     def claim(self, limit: int | None) -> Record | None:
         """Make a waiting trial this process's own; None if there is none, or programs have as many as the limit."""

@@ -258,9 +258,6 @@ class _Here:
         pass
 
 
-# --- `sumbo run`; any number of these can share a study ---
-
-
 def run_stored(
     study: "StoredStudy",
     budget: int,

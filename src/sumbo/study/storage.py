@@ -147,8 +147,6 @@ def clock(engine: Engine) -> sa.ColumnElement[float]:
     return sa.literal_column("extract(epoch from clock_timestamp())")
 
 
-# --- the ledger ---
-
 # In the order of a Record's fields, which are built by the hundred thousand.
 _READ = ["params" if field.name == "text" else field.name for field in fields(Record)]
 # What an event can change; the rest is written when a trial is asked for.
@@ -195,8 +193,6 @@ class SqlLedger(Ledger):
         self._connection: Connection | None = None
         self._uncommitted: list[Record] = []
         self.refresh()
-
-    # --- reading ---
 
     def refresh(self) -> None:
         with self.engine.connect() as connection:
@@ -259,8 +255,6 @@ class SqlLedger(Ledger):
         except SpaceError:
             return None
 
-    # --- writing ---
-
     @contextmanager
     def writing(self) -> Iterator[int]:
         with self.engine.begin() as connection:
@@ -287,8 +281,6 @@ class SqlLedger(Ledger):
             values = {name: row[name] for name in _CHANGING}
             self._connection.execute(_CHANGE, {"study": self.study_id, "trial": record.number, **values})
         self._uncommitted.append(record)
-
-    # --- sharing ---
 
     @property
     def lease(self) -> int | None:
@@ -380,8 +372,6 @@ def _storable(text: str | None) -> str | None:
     """What a database takes as text: not half of a character, nor (PostgreSQL) a NUL."""
     return None if text is None else text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
 
-
-# --- who holds a lease ---
 
 _PROC = Path("/proc")
 

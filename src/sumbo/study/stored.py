@@ -142,9 +142,6 @@ def _row(engine: Engine, file: StudyFile, *, create: bool) -> Any:
     return _row(engine, file, create=False)
 
 
-# --- what databases say, in words ---
-
-
 @contextmanager
 def storage_errors(file: StudyFile) -> Iterator[None]:
     """Turn what databases raise into a StoreError that names the place and never the password."""
@@ -167,9 +164,6 @@ def _nonsense_explained(file: StudyFile, place: str) -> Iterator[None]:
         what = safe(f"{type(error).__name__}: {error}", file.storage)
         advice = "restore a backup of the database, or begin a new study under another name"
         raise StoreError(f"{place}: what is stored cannot be read ({what:.200}); {advice}") from None
-
-
-# --- what changed in the file ---
 
 
 def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:

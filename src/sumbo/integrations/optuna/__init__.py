@@ -213,9 +213,6 @@ def _check_objectives(
         raise SettingError(f"{what} one objective, and this study has {len(study.directions)}; {advice}")
 
 
-# --- whole studies ---
-
-
 def from_optuna(
     study: Study, *, name: str | None = None, say: Callable[[str], None] = lambda text: None
 ) -> StudyAnalysis:
