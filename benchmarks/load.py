@@ -235,9 +235,9 @@ def stored(size: int) -> Run:
             assert tell(study, record, 1.0)
         return {
             "open": round(opened, 2),
-            "first_ask": round(seconds[0], 3),
-            "median_ask": round(statistics.median(seconds[1:]), 3),
-            "slowest_ask": round(max(seconds[1:]), 3),
+            "first_ask": round(seconds[0], 6),
+            "median_ask": round(statistics.median(seconds[1:]), 6),
+            "slowest_ask": round(max(seconds[1:]), 6),
             "megabytes": round(memory() - before),
             "megabytes_of_file": round((Path(name) / "study.db").stat().st_size / 2**20),
         }
