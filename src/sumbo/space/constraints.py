@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import re
 import unicodedata
@@ -80,7 +81,7 @@ class Linear:
     def __str__(self) -> str:
         terms = ""
         for name, c in self.coefficients.items():
-            plain = name if name.isidentifier() else f"`{name}`"
+            plain = name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`"
             size = "" if abs(c) == 1.0 else f"{_plain(abs(c))}*"
             sign = ("-" if c < 0 else "") if not terms else (" - " if c < 0 else " + ")
             terms += f"{sign}{size}{plain}"

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +112,7 @@ class Region:
         ends = [(-np.inf if c.lower is None else c.lower, np.inf if c.upper is None else c.upper) for c in self._linear]
         self._lower, self._upper = np.array(ends).reshape(-1, 2).T
         self._l, self._h = (self._lower - offset) / self._size, (self._upper - offset) / self._size
+        self._narrow = self._h - self._l <= _NARROW
 
     # Membership
 
@@ -160,12 +162,12 @@ class Region:
             if not active.all():
                 params = {name: v for (name, v), a in zip(params.items(), active, strict=True) if a}
             out[:] = [known(params) for known in self._known]
-        return values
+        return np.clip(values, -1e100, 1e100)  # what is infinite breaks solvers
 
     def _key(self, V: Array) -> Array:
         """A violation to compare, (m,): 0 inside, below 1 where the linear constraints hold."""
         v = self.violations(V)
-        key = np.where(np.isinf(v), 1.0, v / (1.0 + np.minimum(v, 1e300)))
+        key = v / (1.0 + v)
         return np.where(self._linear_violations(V) > 0.0, 1.0 + key, key) if self._linear and self._known else key
 
     # Coordinates
@@ -232,11 +234,11 @@ class Region:
 
     def _equalities(self) -> list[tuple[Array, float]] | None:
         """Rows and values in w, also of inequalities that leave one value only; None where there is no point."""
-        narrow = self._h - self._l <= _NARROW
+        narrow = self._narrow
         found = [(self._A[i], (self._l[i] + self._h[i]) / 2.0) for i in np.flatnonzero(narrow)]
         if self._linear and self._program(np.zeros(self.space.dim)) is None:
             return None
-        if not self._linear or self._inner_radius(narrow) > 1e-7:
+        if not self._linear or self._inner_radius() > 1e-7:
             return found
         single = np.eye(self.space.dim)[self._used & self._free]
         for row in np.vstack([self._A[~narrow], single]):
@@ -257,9 +259,9 @@ class Region:
         A, b = np.vstack([self._A[up], -self._A[down]]), np.concatenate([self._h[up], -self._l[down]])
         return _solve(cost, A, b, self._A[equal], self._l[equal], used)
 
-    def _inner_radius(self, narrow: NDArray[np.bool_]) -> float:
+    def _inner_radius(self) -> float:
         """How far inside all inequalities one can be, measured in w."""
-        D, some = self.space.dim, np.flatnonzero(self._used & self._free)
+        D, some, narrow = self.space.dim, np.flatnonzero(self._used & self._free), self._narrow
         up, down = ~narrow & np.isfinite(self._h), ~narrow & np.isfinite(self._l)
         box = np.eye(D)[some]
         A = np.vstack([self._A[up], -self._A[down], box, -box])
@@ -350,10 +352,10 @@ class Region:
                 V = self._settle(U, repair=False)
                 found.append(V[self.contains(V)][:missing])
             return np.vstack([np.empty((0, self.space.dim)), *found])
-        pool, spread = self._pool
-        if not len(pool):
+        f, (pool, spread) = self._frame, self._pool
+        if f is None or not len(pool):
             self._explain()
-        steps = 8 if self._known else 10 + 2 * min(pool.shape[1], 40)
+        steps = 8 if f.curved else 10 + 2 * min(pool.shape[1], 40)
         for _ in range(_TRIES):
             Z = self._walk(pool[rng.integers(len(pool), size=m)], steps, rng, spread)
             V = self._settle(self._lift(Z, rng))
@@ -366,7 +368,7 @@ class Region:
         if not len(inside):
             self._explain()
         again = inside[rng.integers(len(inside), size=m - min(m, len(inside)))]
-        loose = np.setdiff1d(np.flatnonzero(self._free & ~self._used), self._frame.walked if self._frame else [])
+        loose = np.setdiff1d(np.flatnonzero(self._free & ~self._used), f.walked)
         again[:, loose] = rng.random((len(again), len(loose)))
         return np.vstack([inside[:m], self.snap(again)])
 
@@ -392,7 +394,7 @@ class Region:
         if f is None:
             return np.empty((0, 0)), np.empty((0, 0))
         k = len(f.walked)
-        C = max(2 * k + 64, _POOL // 4 if self._known else _POOL)
+        C = max(2 * k + 64, _POOL // 4 if f.curved else _POOL)
         U = rng.random((C, self.space.dim))
         if self._linear:
             q = int((self._used & self._free).sum())
@@ -407,10 +409,8 @@ class Region:
         Z = U[:, f.walked]
         if f.curved:
             Z = self._descend(Z, rng)
-        for _ in range(4 if self._known else 16):
-            if not len(Z):
-                break
-            Z = self._walk(Z, 4 if self._known else 12, rng, _root(Z))
+        for _ in range((4 if f.curved else 16) if len(Z) else 0):
+            Z = self._walk(Z, 4 if f.curved else 12, rng, _root(Z))
         return Z, _root(Z)
 
     def _descend(self, Z: Array, rng: np.random.Generator) -> Array:
@@ -425,11 +425,11 @@ class Region:
             if level == 0.0 or stuck >= 10:
                 break
             stuck, last = (stuck + 1, last) if level > 0.98 * last else (0, level)
-            Z = Z[rng.choice(np.flatnonzero(key <= level), len(Z))]
+            Z = Z[np.resize(rng.permutation(np.flatnonzero(key <= level)), len(Z))]  # each as often as the others
             Z = self._walk(Z, 4, rng, _root(Z), level)
             key = self._key(self._settle(self._lift(Z)))
         inside = np.flatnonzero(key == 0.0)
-        return Z[rng.choice(inside, len(Z))] if inside.size else Z[:0]
+        return Z[np.resize(rng.permutation(inside), len(Z))] if inside.size else Z[:0]
 
     def _walk(self, Z: Array, steps: int, rng: np.random.Generator, root: Array, level: float = 0.0) -> Array:
         """Hit-and-run of all chains at once. Where a constraint is no line, intervals shrink to the present point."""
@@ -514,6 +514,8 @@ class Region:
             elif self.space.nominal.any():
                 same = self.snap(np.where(self.space.nominal, v, inside))
                 inside = np.vstack([inside, same[self.contains(same)]])
+            near = self._settle(self._restored(v)[None])
+            inside = np.vstack([inside, near[self.contains(near)]])
             order = np.argsort(np.square(inside - v).sum(axis=1), kind="stable")[:6]
             found = [w for i in order for w in (inside[i], self._towards(inside[i], v))]
             found.sort(key=lambda w: float(np.square(w - v).sum()))
@@ -630,7 +632,7 @@ class Region:
         return P, function(P)[0]
 
     def _better(self, function: ValueAndGradient, start: Array, end: Array) -> Array:
-        candidates = np.vstack([start, self._settle(end[None])])
+        candidates = np.vstack([start, self._settle(self._restored(end)[None])])
         if not self.contains(candidates[1:])[0]:
             candidates[1] = self._towards(start, end)
         values = function(candidates)[0]
@@ -665,12 +667,16 @@ class Region:
             value, gradient = function(full(y))
             return -float(value[0]), -gradient[0, J]
 
-        def sums(y: Array) -> Array:
-            return (self._numbers(full(y))[0] @ self._rows.T) / self._size
-
         def slopes(y: Array) -> Array:
             x = self._numbers(full(y))[0]
-            return (self._rows * np.where(self._log, self._b * x, self._b) / self._size[:, None])[:, J]
+            return (self._rows * np.where(self._log, self._b * x, self._b))[:, J]
+
+        # Rows as steep as the cube is wide: one that is flatter would count as kept before it is.
+        steepest = np.abs(slopes(start[J])).max(axis=1, initial=0.0)
+        size = np.where(steepest > 0.0, steepest, 1.0)
+
+        def sums(y: Array) -> Array:
+            return self._numbers(full(y))[0] @ self._rows.T / size
 
         def after(y: Array) -> None:
             nonlocal latest
@@ -678,21 +684,22 @@ class Region:
             if stop():
                 raise StopIteration
 
-        lower, upper = self._lower / self._size, self._upper / self._size
-        equal, up, down = lower == upper, (lower < upper) & np.isfinite(upper), (lower < upper) & np.isfinite(lower)
-        active = np.abs(slopes(start[J])).max(axis=1, initial=0.0) > 0.0
-        rules = []
-        for kind, some, sign, bound in (
-            ("eq", equal, 1.0, lower),
+        lower, upper, some = self._lower / size, self._upper / size, steepest > 0.0
+        equal = self._narrow & some
+        up, down = ~equal & some & np.isfinite(upper), ~equal & some & np.isfinite(lower)
+        middle = np.where(equal, (self._lower + self._upper) / 2.0 / size, 0.0)
+        rules: list[dict[str, object]] = []
+        for kind, rows, sign, bound in (
+            ("eq", equal, 1.0, middle),
             ("ineq", down, 1.0, lower),
             ("ineq", up, -1.0, upper),
         ):
-            if (rows := some & active).any():
+            if rows.any():
                 rules.append(
                     {
                         "type": kind,
                         "fun": lambda y, r=rows, s=sign, b=bound: s * (sums(y)[r] - b[r]),
-                        "jac": lambda y, r=rows, s=sign: s * slopes(y)[r],
+                        "jac": lambda y, r=rows, s=sign: s * slopes(y)[r] / size[r, None],
                     }
                 )
         if self._known:
@@ -718,6 +725,20 @@ class Region:
             return latest
         return full(result.x)[0] if np.isfinite(result.x).all() else latest
 
+    def _restored(self, u: Array) -> Array:
+        """A point near u that keeps the Known constraints too, by Newton's steps to where they are 0."""
+        f = self._frame
+        if not self._known or f is None or not (J := f.walked[self._levels[f.walked] == 0]).size:
+            return u
+        for _ in range(12):
+            V = self._settle(u[None])
+            if self._linear_violations(V)[0] > 0.0 or not ((g := self._known_values(V)[0]) > 0.0).any():
+                break
+            slopes = self._known_slopes(V[0], J)[g > 0.0]
+            u = V[0]
+            u[J] = np.clip(u[J] - np.linalg.pinv(slopes) @ (g[g > 0.0] * (1.0 + 1e-6)), 0.0, 1.0)
+        return u
+
     def _known_slopes(self, u: Array, J: NDArray[np.intp]) -> Array:
         """By finite differences, those of whole numbers from one to the next."""
         step = np.where(self._levels[J] > 0, 1.0 / np.maximum(self._levels[J], 1), 1e-6)
@@ -727,7 +748,10 @@ class Region:
         V = self.snap(U)
         values = self._known_values(V)
         moved = V[np.arange(len(J)), J] - V[-1, J]
-        return ((values[:-1] - values[-1]) / np.where(moved, moved, 1.0)[:, None]).T
+        with np.errstate(invalid="ignore"):  # a Known may be infinite
+            return np.nan_to_num(
+                (values[:-1] - values[-1]) / np.where(moved, moved, 1.0)[:, None], posinf=0, neginf=0
+            ).T
 
     # Checks
 
@@ -763,7 +787,7 @@ class Region:
         Z = self._lift(self._pool[0])[:, self._frame.walked]
         return float(np.exp(0.5 * np.linalg.slogdet(12.0 * np.cov(Z.T).reshape(Z.shape[1], -1))[1]))
 
-    def _explain(self) -> None:
+    def _explain(self) -> NoReturn:
         """Raise what says why no point was found."""
         if self._fixed.size:
             open_region = Region(self.space, self.constraints)
@@ -779,7 +803,7 @@ class Region:
             open_region._explain()
         rows = np.ones(len(self._linear), dtype=bool)
         nothing = np.zeros(self.space.dim)
-        if self._program(nothing, rows=rows) is None:
+        if self._linear and self._program(nothing, rows=rows) is None:
             for i in range(len(rows)):
                 rows[i] = False
                 rows[i] = self._program(nothing, rows=rows) is not None
