@@ -8,7 +8,7 @@ import numpy as np
 
 from sumbo._typing import Array
 from sumbo.errors import SettingError
-from sumbo.space import Space
+from sumbo.space import Region
 
 _TRIES = 100  # at finding a point that has not been asked before
 _ENUMERABLE = 100_000  # points of a space that may be gone through one by one
@@ -38,12 +38,12 @@ def study_rng(seed: int) -> np.random.Generator:
 
 
 def nearest_untried(
-    space: Space, point: Array, seen: Collection[bytes], rng: np.random.Generator
+    region: Region, point: Array, seen: Collection[bytes], rng: np.random.Generator
 ) -> tuple[dict[str, Any], Array]:
     """The suggestion, or its nearest neighbour that has not been asked before, as long as there is one.
 
     Args:
-        space: what is searched.
+        region: where it may lie.
         point: the suggestion in the unit cube, (D,).
         seen: the bytes of the unit-cube points asked before; a set, as there are many.
         rng: where neighbours are drawn from.
@@ -51,26 +51,30 @@ def nearest_untried(
     Returns:
         The point as params, and in the unit cube.
     """
-    exhausted = space.size is not None and len(seen) >= space.size
-    params = dict(space.from_unit(point))
-    unit = space.to_unit(params)
+    space = region.space
+    exhausted = region.trivial and space.size is not None and len(seen) >= space.size
+    params, unit = _params_and_unit(region, point)
     for spread in () if exhausted else np.geomspace(1e-3, 1.0, _TRIES):
         if unit.tobytes() not in seen:
             break
         shifted = point + spread * rng.standard_normal(space.dim)
-        params = dict(space.from_unit(shifted if spread < 0.5 else rng.random(space.dim)))
-        unit = space.to_unit(params)
+        params, unit = _params_and_unit(region, shifted if spread < 0.5 else region.sample(1, rng)[0])
     if unit.tobytes() in seen and not exhausted and space.size is not None and space.size <= _ENUMERABLE:
-        params = _last_ones(space, point, seen)
+        params = _last_ones(region, point, seen)
         unit = space.to_unit(params)
     return params, unit
 
 
-def _last_ones(space: Space, point: Array, seen: Collection[bytes]) -> dict[str, Any]:
+def _params_and_unit(region: Region, point: Array) -> tuple[dict[str, Any], Array]:
+    params = dict(region.space.from_unit(region.nearest(point)))
+    return params, region.space.to_unit(params)
+
+
+def _last_ones(region: Region, point: Array, seen: Collection[bytes]) -> dict[str, Any]:
     """The nearest of the few points that are left: chance may miss them for long."""
-    grid = space.grid()
+    grid = region.grid()
     for i in np.argsort(np.square(grid - point).sum(axis=1), kind="stable"):
-        params = dict(space.from_unit(grid[i]))
-        if space.to_unit(params).tobytes() not in seen:
+        params = dict(region.space.from_unit(grid[i]))
+        if region.space.to_unit(params).tobytes() not in seen:
             break
     return params
