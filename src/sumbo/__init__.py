@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from sumbo.gp.decomposition import Decomposition
     from sumbo.gp.fit import FitSettings
     from sumbo.methods import GPEI, GPUCB, REMBO, AddGPUCB, Auto, CyclicGroups, Direct, Random, SequentialGroups
-    from sumbo.space import Categorical, Float, Int, Space
+    from sumbo.space import Categorical, Float, Int, Known, Linear, Ordinal, Space, SumTo
     from sumbo.study.optimizer import Optimizer, Trial
     from sumbo.study.replay import replay
     from sumbo.study.run import Result, maximize, minimize
 
-__all__ = ["Categorical", "Float", "Int", "Space"]
+__all__ = ["Categorical", "Float", "Int", "Known", "Linear", "Ordinal", "Space", "SumTo"]
 __all__ += ["Optimizer", "Result", "SumboError", "Trial", "maximize", "minimize", "replay"]
 __all__ += ["GPEI", "GPUCB", "REMBO", "AddGPUCB", "Auto", "CyclicGroups", "Direct", "Random", "SequentialGroups"]
 __all__ += ["AdditiveGP", "Decomposition", "FitSettings"]
@@ -31,7 +31,7 @@ _HOMES = {
     "sumbo.gp.decomposition": "Decomposition",
     "sumbo.gp.fit": "FitSettings",
     "sumbo.methods": "GPEI GPUCB REMBO AddGPUCB Auto CyclicGroups Direct Random SequentialGroups",
-    "sumbo.space": "Categorical Float Int Space",
+    "sumbo.space": "Categorical Float Int Known Linear Ordinal Space SumTo",
     "sumbo.study.optimizer": "Optimizer Trial",
     "sumbo.study.replay": "replay",
     "sumbo.study.run": "Result maximize minimize",

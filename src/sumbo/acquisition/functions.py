@@ -15,6 +15,7 @@ import numbers
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,11 @@ def log_expected_improvement(incumbent: float, spread: float = 1.0) -> Acquisiti
     return acquisition
 
 
+def nothing(mu: Array, s2: Array) -> Partials:
+    """The same everywhere: for a search for what is feasible, before anything is."""
+    return np.zeros_like(mu), np.zeros_like(mu), np.zeros_like(mu)
+
+
 def log_improvement(u: Array) -> Partials:
     """log h(u), Phi(u)/h(u) = d log h / du and phi(u)/h(u), where h(u) = phi(u) + u Phi(u), accurate for every u.
 
@@ -104,6 +110,44 @@ def log_improvement(u: Array) -> Partials:
     above = u > -1.0
     log_h = np.where(above, np.log(h), -0.5 * far * far - _LOG_SQRT_2PI + np.log(q))
     return log_h, np.where(above, Phi / h, mills / q), np.where(above, phi / h, 1.0 / q)
+
+
+class LogProbability(Protocol):
+    """The logarithm of a probability at points of the cube, to be added to that of an expected improvement."""
+
+    def value(self, Z: Array) -> Array:
+        """log P, (m,)."""
+
+    def value_and_gradient(self, Z: Array) -> tuple[Array, Array]:
+        """log P, (m,), and its gradient, (m, D)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfied:
+    """The logarithm of the probability that a constraint holds, by a model of it: that its value is above a limit.
+
+    log P(g(z) >= limit) = log Phi((mu - limit) / sigma). With an expected improvement's logarithm it makes the
+    constrained expected improvement (Gardner et al. 2014), as logarithms (Ament et al. 2023).
+    """
+
+    model: AdditiveGP
+    limit: float  # on the model's scale
+
+    def value(self, Z: Array) -> Array:
+        moments = self.model.moments(Z)
+        return log_ndtr((moments.mean - self.limit) / np.sqrt(moments.variance))
+
+    def value_and_gradient(self, Z: Array) -> tuple[Array, Array]:
+        moments = self.model.moments(Z)
+        sigma = np.sqrt(moments.variance)
+        u = (moments.mean - self.limit) / sigma
+        value = log_ndtr(u)
+        slope = np.exp(-0.5 * u * u - _LOG_SQRT_2PI - value)  # d log Phi / du
+        return value, moments.gradient(slope / sigma, -0.5 * slope * u / moments.variance)
+
+    def shortfall(self, Z: Array) -> Array:
+        """How far the predicted value is below the limit, (m,); 0 where the constraint is expected to hold."""
+        return np.maximum(self.limit - self.model.moments(Z).mean, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

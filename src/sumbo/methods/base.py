@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sumbo._typing import Array
 from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.space import Space
+from sumbo.space import Region, Space
 from sumbo.structure.group_constraints import GroupConstraints
 
 State = dict[str, Any]
@@ -92,7 +92,10 @@ class SuggestContext:
 
     Attributes:
         space: what is searched.
+        region: where in the cube the suggestion may lie: constraints that are known, values that are fixed.
         X, y: points told (n, D) and their values (n,), in the order in which they were told; NaN where one failed.
+        constraints: what was told beside each value, (n, K), feasible up to 0; NaN where the evaluation failed.
+        std: known standard deviations of the values (n,), 0 where none was told; None where that is so for all.
         pending: points still running, (p, D).
         candidate_metadata, pending_metadata: what the method wrote beside each suggestion, told or pending; None for
             points of the user's own.
@@ -106,8 +109,11 @@ class SuggestContext:
     """
 
     space: Space
+    region: Region
     X: Array
     y: Array
+    constraints: Array
+    std: Array | None
     pending: Array
     candidate_metadata: Sequence[Any]
     pending_metadata: Sequence[Any]
@@ -140,7 +146,7 @@ class SuggestContext:
 
     def uniform(self, m: int) -> Array:
         """Random points of the space, (m, D)."""
-        return self.space.snap(self.rng.random((m, self.D)))
+        return self.region.sample(m, self.rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,7 @@ class Method(ABC):
     """Turns what is known into the next point. Subclasses are frozen dataclasses and are not subclassed further."""
 
     name: ClassVar[str]
+    models_constraints: ClassVar[bool] = False  # does it learn which points keep to constraints told with values?
 
     def check(self, space: Space) -> None:
         """Raise a SettingError or DecompositionError if the settings do not fit the space."""

@@ -17,11 +17,13 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from sumbo.errors import SpaceError
 from sumbo.space.parameters import Choice, Float, Int, _number, closest, listed, show
-from sumbo.space.space import Space
+
+if TYPE_CHECKING:
+    from sumbo.space.space import Space
 
 _LONGEST = 20_000  # characters of a condition in a study file
 
@@ -201,6 +203,18 @@ def from_dict(data: object, functions: Mapping[str, Callable[..., float]] | None
             f"saved constraint: the function of the known constraint {show(name)} is needed; give it again"
         )
     return Known((functions or {})[name], name=name)
+
+
+def constraints_from_dicts(data: object, known: Iterable[Known] = ()) -> list[Constraint]:
+    """The constraints that `to_dict` described; functions are not saved, and are given again.
+
+    Raises:
+        SpaceError: Anything but such a list, or a Known that is missing.
+    """
+    if not isinstance(data, list | tuple):
+        raise SpaceError(f"saved constraints: expected a list, got {show(data)}")
+    functions = {constraint.name: constraint.function for constraint in known}
+    return [from_dict(entry, functions) for entry in data]
 
 
 def check_constraints(space: Space, constraints: Iterable[object]) -> tuple[Constraint, ...]:

@@ -3,6 +3,9 @@
 A point has three forms: params (a dict of plain Python values), numbers (an array in the user's units, a
 category as its index), and a point u of the unit cube, where every parameter takes one dimension.
 `sumbo.space.parameters` has the formulas.
+
+A parameter may exist only for some values of others. Where it does not, it is not among the params, its number is NaN
+and its place in the cube the middle: a model of groups then has the same from it everywhere.
 """
 
 from __future__ import annotations
@@ -10,26 +13,42 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sumbo._typing import Array
 from sumbo.errors import SpaceError
+from sumbo.space.constraints import Constraint, Known, check_constraints, constraints_from_dicts
 from sumbo.space.parameters import KINDS, Choice, Float, Parameter, hinted, listed, misfit, show
 
 Bounds: TypeAlias = Sequence[Sequence[float]] | NDArray[Any]
 SpaceLike: TypeAlias = "Space | Mapping[str, Parameter] | Bounds"
+
+_NOWHERE = 0.5  # the place in the cube of a parameter that does not exist
+
+
+class _Condition(NamedTuple):
+    """A parameter that exists where each of some others has one of some numbers."""
+
+    dim: int
+    needs: tuple[tuple[int, Array], ...]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Space:
     """An ordered, immutable set of named parameters, and the maps between their values and the unit cube.
 
+    Args:
+        parameters: by name, in the order of arrays.
+        context: names of those that the world sets: every ask says their values.
+        constraints: what is known of the points allowed: `Linear`, `SumTo`, `Known`.
+
     Raises:
-        SpaceError: No parameters, a name that is not a non-empty string, or a value that is no parameter.
+        SpaceError: No parameters, a name that is not a non-empty string, a value that is no parameter, a condition,
+            context or constraint on what is not there, or conditions in a circle.
 
     Example:
         >>> act = sumbo.Categorical(["relu", "gelu"])
@@ -42,8 +61,17 @@ class Space:
 
     names: tuple[str, ...]
     parameters: tuple[Parameter, ...]
+    context: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+    _conditions: tuple[_Condition, ...]
 
-    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        *,
+        context: Sequence[str] = (),
+        constraints: Sequence[Constraint] = (),
+    ) -> None:
         if not isinstance(parameters, Mapping) or not parameters:
             got = show(parameters)
             raise SpaceError(f'Space: expected a dict such as {{"x": Float(0, 1)}} with an entry, got {got}')
@@ -51,9 +79,12 @@ class Space:
             if not isinstance(name, str) or not name:
                 raise SpaceError(f"Space: names must be non-empty strings, got {show(name)}; rename it")
             if not isinstance(parameter, Parameter):
-                misfit(name, parameter, "a Float, Int or Categorical", "write for example Float(low, high)")
+                misfit(name, parameter, "a Float, Int, Ordinal or Categorical", "write for example Float(low, high)")
         object.__setattr__(self, "names", tuple(parameters))
         object.__setattr__(self, "parameters", tuple(parameters.values()))
+        object.__setattr__(self, "_conditions", _conditions(self))
+        object.__setattr__(self, "context", _checked_context(self, context))
+        object.__setattr__(self, "constraints", check_constraints(self, constraints))
 
     @classmethod
     def from_bounds(cls, bounds: Bounds) -> Space:
@@ -105,8 +136,29 @@ class Space:
 
     @property
     def size(self) -> int | None:
-        """How many different points there are; None when a Float makes them uncountable."""
+        """How many different points there are, at most; None when a Float makes them uncountable."""
         return math.prod(p.levels for p in self.parameters) or None
+
+    @property
+    def conditional(self) -> bool:
+        """Do some parameters exist for some points only?"""
+        return len(self._conditions) > 0
+
+    def active(self, u: Array) -> NDArray[np.bool_]:
+        """Which parameters exist at points of the cube, shape (n, D)."""
+        exists = np.ones(u.shape, dtype=bool)
+        for i, needs in self._conditions:
+            for j, numbers in needs:
+                value = self.parameters[j]._decode(np.ascontiguousarray(u[:, j]))
+                exists[:, i] &= exists[:, j] & np.isin(value, numbers)
+        return exists
+
+    def needs(self, name: str) -> dict[str, tuple[Choice, ...]]:
+        """The values of others for which a parameter exists, those on which these depend included."""
+        found: dict[str, tuple[Choice, ...]] = {}
+        for other, values in self[name].when:  # type: ignore[misc]
+            found |= {other: values} | self.needs(other)
+        return found
 
     def __len__(self) -> int:
         return self.dim
@@ -130,11 +182,35 @@ class Space:
         """
         if not isinstance(params, Mapping):
             raise SpaceError(f"params: expected a dict of {listed(self.names)}, got {show(params)}")
-        if params.keys() != set(self.names):
+        given = self._existing(params) if self._conditions else params
+        wanted = [name for name in self.names if name in given] if self._conditions else self.names
+        if params.keys() != set(wanted):
             problems = [f"unknown {hinted(name, self.names)}" for name in params if name not in self.names]
-            problems += [f"missing {name!r}" for name in self.names if name not in params]
-            raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(self.names)}")
-        return np.array([p._check(name, params[name]) for name, p in self._items()], dtype=float)
+            problems += [f"missing {name!r}" for name in wanted if name not in params]
+            if problems:
+                raise SpaceError(f"params: {', '.join(problems)}; give exactly {listed(wanted)}")
+        numbers = [p._check(name, params[name]) if name in given else math.nan for name, p in self._items()]
+        return np.array(numbers, dtype=float)
+
+    def _existing(self, params: Mapping[str, object]) -> set[str]:
+        """The names of the parameters that exist with these values of others.
+
+        Raises:
+            SpaceError: A value is given for one that does not.
+        """
+        names = set(self.names)
+        for i, needs in self._conditions:
+            for j, numbers in needs:
+                other = self.names[j]
+                there = other in names and other in params
+                if there and self.parameters[j]._check(other, params[other]) in numbers:
+                    continue
+                name = self.names[i]
+                names.discard(name)
+                if params.get(name) is not None:
+                    where = f"{other} is {show(params[other])}" if there else f"{other} does not"
+                    raise SpaceError(f"params: {name!r} does not exist where {where}; leave it out")
+        return names
 
     def from_array(self, x: ArrayLike) -> dict[str, Choice]:
         """The params of an array such as `array` returns.
@@ -142,10 +218,13 @@ class Space:
         Raises:
             SpaceError: Not D finite numbers, or one out of its range or not whole where it must be.
         """
-        numbers = self._floats(x, ndims=(1,)).tolist()
-        for (name, p), number in zip(self._items(), numbers, strict=True):
-            p._check_number(name, number)
-        return self._params(numbers)
+        found: dict[str, Choice] = {}
+        for (name, p), number in zip(self._items(), self._floats(x, ndims=(1,), absent=self.conditional), strict=True):
+            if not math.isnan(number):
+                found[name] = p._value(p._check_number(name, float(number)))
+        if self._conditions:
+            self.array(found)  # raises where one is missing, or does not exist
+        return found
 
     def to_unit(self, params: Mapping[str, object]) -> Array:
         """The point of the unit cube that stands for `params`, shape (D,). Raises what `array` does."""
@@ -153,9 +232,16 @@ class Space:
 
     def encode(self, x: Array) -> Array:
         """The points of the unit cube for arrays that `array` returned; shape (D,) or (n, D), as given."""
+        absent = np.isnan(x) if self._conditions else None
+        x = x if absent is None else np.where(absent, self._lows, x)
         columns = np.ascontiguousarray(x.reshape(-1, self.dim).T)
         encoded = np.concatenate([p._encode(column) for p, column in zip(self.parameters, columns, strict=True)])
-        return np.ascontiguousarray(encoded.reshape(columns.shape).T).reshape(x.shape)
+        u = np.ascontiguousarray(encoded.reshape(columns.shape).T).reshape(x.shape)
+        return u if absent is None else np.where(absent, _NOWHERE, u)
+
+    @property
+    def _lows(self) -> Array:
+        return np.array([p.low for p in self.parameters], dtype=float)
 
     def from_unit(self, u: ArrayLike) -> dict[str, Choice]:
         """The params, as plain Python values, whose place in the cube is nearest to `u`, shape (D,).
@@ -166,7 +252,11 @@ class Space:
             SpaceError: Not D finite numbers.
         """
         u = np.clip(self._floats(u, ndims=(1,)), 0.0, 1.0)
-        return self._params([p._decode(u[i : i + 1])[0] for i, p in enumerate(self.parameters)])
+        params = self._params([p._decode(u[i : i + 1])[0] for i, p in enumerate(self.parameters)])
+        if not self._conditions:
+            return params
+        exists = self.active(u[None])[0]
+        return {name: params[name] for name, there in zip(self.names, exists, strict=True) if there}
 
     def snap(self, u: ArrayLike) -> Array:
         """The nearest points of the cube that stand for some params; shape (D,) or (n, D), as given.
@@ -178,22 +268,37 @@ class Space:
         rows = points.reshape(-1, self.dim)  # a view, so that one point and many go the same way
         for i in np.flatnonzero(self.levels):
             # Contiguous, as in from_unit: NumPy may round a strided exp differently.
-            column = np.ascontiguousarray(rows[:, i])
-            rows[:, i] = self.parameters[i]._encode(self.parameters[i]._decode(column))
+            rows[:, i] = self.parameters[i]._snap(np.ascontiguousarray(rows[:, i]))
+        if self._conditions:
+            rows[~self.active(rows)] = _NOWHERE
         return points
 
     def grid(self) -> Array:
         """The cube's points that stand for some params, all of them, shape (size, D); of a space without Floats."""
-        axes = [p._encode(np.arange(p.low, p.high + 1, dtype=np.float64)) for p in self.parameters]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
+        axes = [p._encode(np.array([p._at(k) for k in range(p.levels)], dtype=float)) for p in self.parameters]
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
+        return np.unique(self.snap(points), axis=0) if self._conditions else points
+
+    def part(self, dims: Sequence[int]) -> Space:
+        """Some of the parameters as a space of their own, without what they have to do with others."""
+        return Space({self.names[i]: replace(self.parameters[i], when=()) for i in dims})  # type: ignore[type-var]
 
     def to_dict(self) -> dict[str, Any]:
         """A description that JSON can keep and `from_dict` reads back."""
-        return {"params": [{"name": name, "type": p.kind, **p._to_dict()} for name, p in self._items()]}
+        data: dict[str, Any] = {"params": [{"name": name, "type": p.kind, **p._to_dict()} for name, p in self._items()]}
+        if self.context:
+            data["context"] = list(self.context)
+        if self.constraints:
+            data["constraints"] = [constraint.to_dict() for constraint in self.constraints]
+        return data
 
     @classmethod
-    def from_dict(cls, data: object) -> Space:
+    def from_dict(cls, data: object, known: Sequence[Known] = ()) -> Space:
         """The space that `to_dict` described.
+
+        Args:
+            data: what it returned.
+            known: the `Known` constraints of the space, again: functions are not saved.
 
         Raises:
             SpaceError: Anything but such a description; the message names the place.
@@ -207,7 +312,9 @@ class Space:
             if name in parameters:
                 raise SpaceError(f"saved space, params[{i}]: the name {name!r} is taken; rename one")
             parameters[name] = parameter
-        return cls(parameters)
+        assert isinstance(data, Mapping)
+        constraints = constraints_from_dicts(data.get("constraints", []), known)
+        return cls(parameters, context=data.get("context", ()), constraints=constraints)
 
     def _items(self) -> Iterator[tuple[str, Parameter]]:
         return zip(self.names, self.parameters, strict=True)
@@ -215,8 +322,8 @@ class Space:
     def _params(self, numbers: Iterable[float]) -> dict[str, Choice]:
         return {name: p._value(x) for (name, p), x in zip(self._items(), numbers, strict=True)}
 
-    def _floats(self, values: ArrayLike, *, ndims: tuple[int, ...]) -> Array:
-        """The values as a new float array whose last axis has length D."""
+    def _floats(self, values: ArrayLike, *, ndims: tuple[int, ...], absent: bool = False) -> Array:
+        """The values as a new float array whose last axis has length D; NaN stands where `absent` allows it."""
         shapes = " or ".join(("", f"({self.dim},)", f"(n, {self.dim})")[n] for n in ndims)
         try:
             array = np.asarray(values)
@@ -225,11 +332,61 @@ class Space:
         if array.dtype.kind not in "fiu" or array.ndim not in ndims or array.shape[-1] != self.dim:
             got = f"shape {array.shape}" if array.dtype.kind in "fiu" else show(values)
             raise SpaceError(f"point: expected an array of numbers of shape {shapes}, got {got}")
-        bad = np.unique(np.argwhere(~np.isfinite(array) | np.ma.getmaskarray(values))[:, -1])  # type: ignore[arg-type]
+        missing = ~np.isfinite(array) & ~(np.isnan(array) & absent)
+        bad = np.unique(np.argwhere(missing | np.ma.getmaskarray(values))[:, -1])  # type: ignore[arg-type]
         if bad.size:
             where = listed([self.names[i] for i in bad])
             raise SpaceError(f"point: expected finite numbers, got NaN, infinity or a mask in {where}; correct it")
         return array.astype(np.float64)
+
+
+def _conditions(space: Space) -> tuple[_Condition, ...]:
+    """The conditions, each after those on which it depends.
+
+    Raises:
+        SpaceError: One is on an unknown parameter or value, on one whose values cannot be counted, or they are in a
+            circle.
+    """
+    found: dict[str, _Condition] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            circle = " -> ".join([*above[above.index(name) :], name])
+            raise SpaceError(f"when: conditions in a circle, {circle}; leave one of them out")
+        needs = []
+        for other, values in space[name].when if name not in found else ():  # type: ignore[misc]
+            if other not in space.names:
+                known = f"the space has {listed(space.names)}"
+                raise SpaceError(f"parameter {name!r}: when is on an unknown {hinted(other, space.names)}; {known}")
+            parameter = space[other]
+            if not parameter.levels:
+                advice = "give it a step, or depend on an Int, Ordinal or Categorical"
+                raise SpaceError(f"parameter {name!r}: when is on {other!r}, whose values cannot be counted; {advice}")
+            visit(other, (*above, name))
+            try:
+                numbers = np.array([parameter._check(other, value) for value in values], dtype=float)
+            except SpaceError as error:
+                raise SpaceError(f"parameter {name!r}: when: {error}") from None
+            needs.append((space.names.index(other), numbers))
+        if needs:
+            found[name] = _Condition(space.names.index(name), tuple(needs))
+
+    for name in space.names:
+        visit(name, ())
+    return tuple(found.values())
+
+
+def _checked_context(space: Space, context: Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(context, list | tuple):
+        raise SpaceError(f"context: expected a list of names, got {show(context)}")
+    for name in context:
+        if name not in space.names:
+            raise SpaceError(f"context: unknown {hinted(name, space.names)}; name some of {listed(space.names)}")
+        if space[name].when:
+            raise SpaceError(f"context: {name!r} has a condition, and the world sets it always; leave out its when")
+    if len(set(context)) == space.dim:
+        raise SpaceError("context: names every parameter, and nothing is left to search; leave out those you set")
+    return tuple(dict.fromkeys(context))
 
 
 def _sequence(value: object) -> Sequence[object]:
