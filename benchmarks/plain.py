@@ -10,8 +10,8 @@ from sumbo.acquisition.functions import log_expected_improvement
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import Method, SuggestContext, Suggestion
-from sumbo.methods.candidates import incumbents, maximise_joint
-from sumbo.methods.surrogate import SurrogateSettings, best_seen, learned_every, update_surrogate
+from sumbo.methods.candidates import Seen, best_seen, maximise_joint
+from sumbo.methods.surrogate import SurrogateSettings, learned_every, update_surrogate
 
 # The common lengthscale is learned around 0.5 sqrt(D), each dimension's is shrunk hard to it, and noise is held down.
 FIT = FitSettings(lengthscale=0.5, deviation_sd=0.3, noise=1e-4, noise_sd=2.0)
@@ -36,7 +36,8 @@ class Plain(Method):
         learning = SurrogateSettings("matern52", FIT, whole, None, fit_due=learned_every(self.cycle))
         model, state = update_surrogate(context, learning)
         gp = model.hallucinate(context.pending)
-        point = maximise_joint(gp, log_expected_improvement(best_seen(gp)), context, incumbents(model, 1))
+        best = best_seen(gp, Seen.of(gp, context), context.deadline)
+        point = maximise_joint(gp, log_expected_improvement(best), context, Seen.of(model, context).best(1))
         return Suggestion(point, state, model)
 
 

@@ -73,9 +73,9 @@ ABLATION = {
         names={"is_better": lambda other, present: worth(other) > worth(present)}, module="sumbo.methods.surrogate"
     ),
     "auto-lengthscales-never-free": Changed(names={"_FREE_FIT": None}),
-    "auto-no-box": Changed(names={"trust_region": lambda model, space: None}),
+    "auto-no-box": Changed(names={"trust_region": lambda seen, space: None}),
     "auto-whole-cube-start": Changed(names={"_INSET": 1.0}),
-    "auto-no-group-starts": Changed(names={"group_starts": lambda model, query: np.empty((0, query.D))}),
+    "auto-no-group-starts": Changed(names={"group_starts": lambda model, query, seen: np.empty((0, query.D))}),
     "auto-more-noise-expected": Changed(names={"_FIT": FitSettings()}),
     "auto-some-noise-always": Changed(names={"_FIT": _SOME_NOISE, "_FREE_FIT": replace(_SOME_NOISE, deviation_sd=1.0)}),
     "auto-explores-to-the-end": Changed(names={"_LAST": 0.0}),

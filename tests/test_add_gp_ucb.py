@@ -7,9 +7,8 @@ from sumbo import AddGPUCB, Categorical, Float, Int, Optimizer, Space
 from sumbo.acquisition.functions import additive_beta, log_expected_improvement, ucb
 from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.methods.base import SuggestContext
-from sumbo.methods.candidates import incumbents, maximise_groups, maximise_joint, maximise_path
-from sumbo.methods.surrogate import best_seen
+from sumbo.methods.base import Deadline, SuggestContext
+from sumbo.methods.candidates import Seen, best_seen, maximise_groups, maximise_joint, maximise_path
 
 GROUPS = ((0, 3), (1, 4), (2, 5))
 BOX = Space.from_bounds([(0.0, 1.0)] * 6)
@@ -56,7 +55,8 @@ def joint_value(model, acquisition, Z):
 def test_the_top_of_a_path_is_the_sum_of_its_groups_tops(space, seed):
     model = posterior(space)
     path = model.sample_path(np.random.default_rng(seed), features=512)
-    x = maximise_path(path, query_of(space, model, seed), incumbents(model, 10))
+    query = query_of(space, model, seed)
+    x = maximise_path(path, query, Seen.of(model, query).best(10))
     dense = path.parts(space.snap(np.random.default_rng(99).random((10_000, 6))))
     tops = dense.max(axis=1)  # of every group by itself, over a fine cloud in its two dimensions
     rounding = 1e-9
@@ -99,7 +99,7 @@ def test_draws_differ_between_trials_and_repeat_with_the_seed():
 def test_the_joint_value_is_at_least_that_of_the_group_wise_point(space, acquisition, seed):
     model = posterior(space, seed=seed)
     bound = ucb(additive_beta("practical", model.n + 1, [2, 2, 2]))
-    joint = bound if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model))
+    joint = bound if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model, Seen.of(model, query_of(space, model)), Deadline()))
     groupwise = maximise_groups(model, bound, query_of(space, model, seed))
     x = maximise_joint(model, joint, query_of(space, model, seed), groupwise[None])
     at = joint_value(model, joint, x)[0]
@@ -116,7 +116,7 @@ def test_the_method_suggests_such_a_point(acquisition):
         trial = opt.ask()
         opt.tell(trial, float(np.sin(7 * trial.x).sum()))
     model = opt.model
-    joint = ucb(3.0) if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model))
+    joint = ucb(3.0) if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model, Seen.of(model, query_of(BOX, model)), Deadline()))
     groupwise = maximise_groups(model, ucb(3.0), query_of(BOX, model))
     dense = np.random.default_rng(9).random((5000, 6))
     at = joint_value(model, joint, opt.ask().x)[0]

@@ -31,7 +31,7 @@ from sumbo import (
 )
 from sumbo.errors import DecompositionError, SettingError, StateError
 from sumbo.methods import METHODS, Method, Suggestion, method_from_dict, method_to_dict, resolve
-from sumbo.methods.candidates import loo_calibration, trust_region
+from sumbo.methods.candidates import Seen, loo_calibration, trust_region
 
 MIXED = Space(
     {
@@ -530,6 +530,10 @@ def modelled(f, lengthscale, n=60, seed=0):
     )
 
 
+def seen_by(model):
+    return Seen(model.X, model.y, np.ones(model.n, dtype=bool), np.arange(model.n))
+
+
 def test_surprise_is_how_far_off_predictions_of_the_better_third_are():
     model = modelled(wavy, 0.4, n=33)
     squares = []
@@ -537,28 +541,30 @@ def test_surprise_is_how_far_off_predictions_of_the_better_third_are():
         others = np.arange(model.n) != i
         mean, std = dataclasses.replace(model).condition(model.X[others], model.y[others]).posterior(model.X[[i]])
         squares.append((model.y[i] - mean[0]) ** 2 / (std[0] ** 2 + model.noise_variance))
-    assert loo_calibration(model) == pytest.approx(np.sqrt((sum(squares) + 4) / (11 + 4)), rel=1e-6)
+    assert loo_calibration(model, seen_by(model)) == pytest.approx(np.sqrt((sum(squares) + 4) / (11 + 4)), rel=1e-6)
 
 
 def test_surprise_of_draws_of_the_model_itself_is_one():
     truth = AdditiveGP(Decomposition([(0, 1, 2)]), lengthscales=0.5, noise_variance=1e-8)
     X = np.random.default_rng(1).random((60, 3))
     rng = np.random.default_rng(2)
-    found = [loo_calibration(truth.condition(X, truth.sample_path(rng)(X))) for _ in range(60)]
+    models = [truth.condition(X, truth.sample_path(rng)(X)) for _ in range(60)]
+    found = [loo_calibration(model, seen_by(model)) for model in models]
     assert np.mean(found) == pytest.approx(1.0, abs=0.08)
 
 
 def test_surprise_is_small_where_functions_are_smoother_than_the_model_and_bounded_where_they_are_rougher():
-    assert loo_calibration(modelled(lambda x: -np.square(x - 0.4).sum(), 0.6)) < 0.5
-    assert loo_calibration(modelled(lambda x: float(np.sin(60 * x).sum()), 5.0)) == 2.0
+    smooth, rough = modelled(lambda x: -np.square(x - 0.4).sum(), 0.6), modelled(lambda x: np.sin(60 * x).sum(), 5.0)
+    assert loo_calibration(smooth, seen_by(smooth)) < 0.5
+    assert loo_calibration(rough, seen_by(rough)) == 2.0
     twice = modelled(lambda x: x[0], 0.5)
     twice = twice.append(twice.X[0], twice.y[0] + 1.0)  # nothing can explain that
-    assert 0.25 <= loo_calibration(twice) <= 2.0
+    assert 0.25 <= loo_calibration(twice, seen_by(twice)) <= 2.0
 
 
 def test_auto_trusts_predictions_near_the_best_while_values_are_few(monkeypatch):
     seen = []
-    monkeypatch.setattr("sumbo.methods.auto.loo_calibration", lambda model: seen.append(model.n) or 0.5)
+    monkeypatch.setattr("sumbo.methods.auto.loo_calibration", lambda model, _: seen.append(model.n) or 0.5)
     told(Optimizer([(0.0, 1.0)] * 4, Auto(), seed=0), 13, lambda x: float(np.square(x).sum()))
     assert seen == [7, 8, 9]  # fewer than 2.5 for each parameter
     opt = told(Optimizer([(0.0, 1.0)] * 4, Auto(), seed=0), 8, lambda x: float(np.square(x).sum()))

@@ -331,7 +331,10 @@ def test_bounds_that_are_no_numbers(kind: Any, bad: object) -> None:
         (lambda: Float(0, 10**5000), r"Float\(0, a very long int\): bounds must be"),
         (lambda: Float(1, 0), r"Float\(1, 0\): low must not be above high; swap"),
         (lambda: Int(1, 0), r"Int\(1, 0\): low must not be above high; swap"),
-        (lambda: Float(1, 1), r"Float\(1, 1\): low must be below high; widen"),
+        (lambda: Float(0, 1, step=2), r"Float\(0, 1\): step 2 is larger than the range; widen"),
+        (lambda: Float(0, 1, step=0), r"Float\(0, 1\): step must be a number above 0, got 0; say"),
+        (lambda: Int(0, 9, step=0.5), r"Int\(0, 9\): step must be a whole number, got 0.5; round it, or use Float"),
+        (lambda: Float(1, 9, step=1, log=True), r"Float\(1, 9\): step and log=True do not go together; .* Ordinal"),
         (lambda: Float(0, 1, log=True), r"Float\(0, 1\): log=True needs low > 0 .*; raise low"),
         (lambda: Int(-1, 1, log=True), r"Int\(-1, 1\): log=True needs low > 0 .*; raise low"),
         (lambda: Float(1, 2, log="yes"), r"log must be True or False, got 'yes'"),  # type: ignore[arg-type]
@@ -356,7 +359,7 @@ def test_bounds_that_are_no_numbers(kind: Any, bad: object) -> None:
         (lambda: Space({3: Float(0, 1)}), r"names must be non-empty strings, got 3"),  # type: ignore[dict-item]
         (
             lambda: Space({"a": (0, 1)}),
-            r"parameter 'a': expected a Float, Int or Cat.* got \(0, 1\) \(tuple\); write",
+            r"parameter 'a': expected a Float, Int, Ordinal or Cat.* got \(0, 1\) \(tuple\); write",
         ),  # type: ignore[dict-item]
         (lambda: MIXED["layer"], r"no parameter 'layer' \(did you mean 'layers'\?\); the space has \['lr', "),
     ],

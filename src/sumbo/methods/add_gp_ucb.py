@@ -21,8 +21,8 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import SuggestContext, Suggestion, check_choice, check_count
-from sumbo.methods.candidates import direct_budget, incumbents, maximise_groups, maximise_joint, maximise_path
-from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, check_settings, learned_every
+from sumbo.methods.candidates import Seen, best_seen, direct_budget, maximise_groups, maximise_joint, maximise_path
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, check_settings, learned_every
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
@@ -103,9 +103,10 @@ class AddGPUCB(SurrogateMethod):
         if context.taken < self.n_init or not context.has_values:
             return Suggestion(context.uniform(1)[0], context.state)
         model, state = self.update(context)
+        seen = Seen.of(model, context)
         if self.acquisition == "thompson":
             path = model.sample_path(context.rng, features=512)
-            return Suggestion(maximise_path(path, context, incumbents(model, 10)), state, model)
+            return Suggestion(maximise_path(path, context, seen.best(10)), state, model)
         gp = model.hallucinate(context.pending)
         # Algorithm 1: in each group the maximiser of its own upper confidence bound (1), put together (2).
         bound = ucb(additive_beta(self.beta, context.taken + 1, list(map(len, gp.groups)), self.delta))
@@ -114,8 +115,8 @@ class AddGPUCB(SurrogateMethod):
         if self.acquisition != "ucb":
             joint = bound
             if self.acquisition != "joint-ucb":
-                joint = log_expected_improvement(best_seen(gp, context.deadline))
-            x_t = maximise_joint(gp, joint, context, np.vstack([x_t, incumbents(model, 2)]))
+                joint = log_expected_improvement(best_seen(gp, Seen.of(gp, context), context.deadline))
+            x_t = maximise_joint(gp, joint, context, np.vstack([x_t, seen.best(2)]))
         # Querying f at x_t (3) and adding it to the data (4, 5) is the caller's part.
         return Suggestion(x_t, state, model)
 

@@ -3,24 +3,26 @@
 The model is a sum of functions of groups of parameters, each parameter alone at first, and one function of all of them.
 How much each term counts is learned, and which parameters belong together is searched for as the data grow: as long as
 they cannot tell, the function of all parameters and the single ones carry the search.
+
+Each constraint that is told with the values has such a model of its own.
 """
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sumbo import structure
 from sumbo._typing import Array
-from sumbo.acquisition.functions import Feasibility, log_expected_improvement, ucb
+from sumbo.acquisition.functions import Feasibility, LogProbability, Satisfied, log_expected_improvement, nothing, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.gp.solvers import chosen
-from sumbo.methods.base import SuggestContext, Suggestion, check_count
-from sumbo.methods.candidates import group_starts, incumbents, loo_calibration, maximise_joint, trust_region
-from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, learned_geometrically
+from sumbo.methods.base import State, SuggestContext, Suggestion, check_count
+from sumbo.methods.candidates import Seen, best_seen, group_starts, loo_calibration, maximise_joint, trust_region
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, learned_geometrically, update_surrogate
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
 
@@ -34,6 +36,8 @@ _FREE_FIT = replace(_FIT, deviation_sd=1.0)
 _AWAY = 3  # one point in so many is looked for in the whole cube
 _AWAY_FROM_OTHERS = 6  # the same while others run: these are spread already
 
+_SPREAD = 256  # points of a constrained region among which the first ones are chosen
+_CERTAIN = 10.0  # standard deviations
 _FIRST_MODEL = 4  # evaluations that are waited for while others run; a model of one or two leads them astray
 
 _SCARCE = 2.5  # values for each parameter; with fewer, no more is explored than predictions near the best call for
@@ -70,6 +74,7 @@ class Auto(SurrogateMethod):
     apart: Named = ()
 
     name: ClassVar[str] = "auto"
+    models_constraints: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
@@ -86,24 +91,57 @@ class Auto(SurrogateMethod):
             return Suggestion(space_filling(context, _INSET if context.taken < _INSIDE else 1.0), context.state)
         model, state = self.update(context)
         gp = model.hallucinate(context.pending)
-        starts = np.vstack([incumbents(model, 2), group_starts(model, context)])
+        satisfied, state = self._constraints(context, state)
+        seen = Seen.of(model, context, satisfied)
+        starts = np.vstack([seen.best(2), group_starts(model, context, seen)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
         away = _AWAY_FROM_OTHERS if among_others else _AWAY
-        box = trust_region(model, context.space) if context.number % away else None
+        box = trust_region(seen, context.space) if context.number % away else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(context.y)) if model.n == len(context.y) else None
-        best = best_seen(gp, context.deadline)
+        chances: list[LogProbability] = [*satisfied, *([] if success is None else [success])]
+        best = best_seen(gp, Seen.of(gp, context) if context.region.open and not satisfied else seen, context.deadline)
+        if best == -np.inf:  # first of all, something feasible
+            return Suggestion(maximise_joint(gp, nothing, context, starts, box=box, probabilities=chances), state, model)
         if context.budget is not None and context.number >= (1.0 - _LAST) * context.budget:
             # With failures, an even chance to succeed costs 0.7 standard deviations of the values.
-            near = trust_region(model, context.space)
-            x_t = maximise_joint(gp, ucb(0.0), context, starts, box=near, feasibility=success)
+            near = trust_region(seen, context.space)
+            x_t = maximise_joint(gp, ucb(0.0), context, starts, box=near, probabilities=chances)
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
         # While others run, the model's own deviations keep points apart.
         calibrated = model.n < _SCARCE * context.D and not among_others
-        improvement = log_expected_improvement(best, loo_calibration(model) if calibrated else 1.0)
-        x_t = maximise_joint(gp, improvement, context, starts, box=box, feasibility=success)
+        improvement = log_expected_improvement(best, loo_calibration(model, seen) if calibrated else 1.0)
+        x_t = maximise_joint(gp, improvement, context, starts, box=box, probabilities=chances)
         return Suggestion(x_t, state, model)
+
+    def update(self, context: SuggestContext) -> tuple[AdditiveGP, State]:
+        own = {key: value for key, value in context.state.items() if key != "constraints"}
+        return update_surrogate(replace(context, state=own), self.surrogate(context.space))
+
+    def constraint_models(self, context: SuggestContext) -> list[Satisfied]:
+        return self._constraints(context, {})[0]
+
+    def _constraints(self, context: SuggestContext, state: State) -> tuple[list[Satisfied], State]:
+        """What is known of each constraint that is told with the values, and the state with what to keep of it."""
+        if context.constraints is None:
+            return [], state
+        told = np.isfinite(context.constraints).all(axis=1)
+        known: list[Any] = context.state.get("constraints", [])
+        found, kept = list[Satisfied](), list[State]()
+        settings = replace(self.surrogate(context.space), warp=False)
+        for k, amounts in enumerate(context.constraints[told].T):
+            own = {} if len(known) <= k else known[k]
+            y = -_bilog(amounts)
+            part = replace(context, X=context.X[told], y=y, std=None, constraints=None, state=own, cache=None)
+            model, model_state = update_surrogate(part, settings)
+            transform = model.outcome_transform
+            # A constraint that never changed says nothing about where it would.
+            constant = -_CERTAIN if (y >= 0.0).all() else _CERTAIN
+            limit = -transform.centre / transform.unit if transform.unit > 0.0 else constant
+            found.append(Satisfied(model, limit))
+            kept.append(model_state)
+        return found, state | {"constraints": kept}
 
     def surrogate(self, space: Space) -> SurrogateSettings:
         known = self.group_constraints(space)
@@ -138,6 +176,16 @@ def _searched(
     )
 
 
+def _bilog(amounts: Array) -> Array:
+    """Amounts by which a constraint is broken, (n,), with large ones compressed; 0 stays 0.
+
+    What matters is where it is 0, not how far it is off far away from there (Eriksson and Poloczek 2021).
+    """
+    typical = float(np.median(np.abs(amounts)))
+    scaled = amounts / typical if typical > 0.0 else amounts
+    return np.sign(scaled) * np.log1p(np.abs(scaled))
+
+
 def space_filling(context: SuggestContext, share: float) -> Array:
     """The next point of a scrambled Sobol sequence, which is the study's own, in the inner share of each range.
 
@@ -146,6 +194,8 @@ def space_filling(context: SuggestContext, share: float) -> Array:
     itself where the model points there. The very first point is the middle: ranges are often drawn around what is known
     to work, and nowhere else may anything work at all. Categories have no middle and are drawn from all.
     """
+    if not context.region.trivial:
+        return _apart(context)
     from scipy.stats import qmc  # half a second to import, and used for the first few points only
 
     sequence = qmc.Sobol(context.D, scramble=True, rng=context.study_rng)
@@ -153,4 +203,13 @@ def space_filling(context: SuggestContext, share: float) -> Array:
         sequence.fast_forward(context.number)
     point = sequence.random(1)[0]
     share = share if context.taken else 0.0
-    return context.space.snap(np.where(context.space.nominal, point, 0.5 + share * (point - 0.5)))
+    return context.region.snap(np.where(context.space.nominal, point, 0.5 + share * (point - 0.5)))
+
+
+def _apart(context: SuggestContext) -> Array:
+    """Of random points of a constrained region the one farthest from all taken; the first is in its middle."""
+    Z = context.uniform(_SPREAD)
+    taken = np.vstack([context.X, context.pending])
+    if not len(taken):
+        return context.region.nearest(np.where(context.space.nominal, Z[0], Z.mean(axis=0)))
+    return Z[np.argmax(np.square(Z[:, None] - taken).sum(axis=2).min(axis=1))]

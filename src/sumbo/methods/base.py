@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumbo._typing import Array
+from sumbo.acquisition.functions import Satisfied
 from sumbo.errors import SettingError
 from sumbo.gp.additive import AdditiveGP
-from sumbo.space import Region, Space
+from sumbo.space import Space
+from sumbo.space.region import Region
 from sumbo.structure.group_constraints import GroupConstraints
 
 State = dict[str, Any]
@@ -92,10 +94,7 @@ class SuggestContext:
 
     Attributes:
         space: what is searched.
-        region: where in the cube the suggestion may lie: constraints that are known, values that are fixed.
         X, y: points told (n, D) and their values (n,), in the order in which they were told; NaN where one failed.
-        constraints: what was told beside each value, (n, K), feasible up to 0; NaN where the evaluation failed.
-        std: known standard deviations of the values (n,), 0 where none was told; None where that is so for all.
         pending: points still running, (p, D).
         candidate_metadata, pending_metadata: what the method wrote beside each suggestion, told or pending; None for
             points of the user's own.
@@ -106,14 +105,15 @@ class SuggestContext:
         cache: a model the method made before; it may be of use or not.
         deadline: when the answer is wanted.
         budget: how many evaluations there will be, where that is known.
+        region: where in the cube the suggestion may lie, by known constraints and fixed values; by default anywhere.
+        constraints: what was told beside each value, (n, K), feasible up to 0; NaN where the evaluation failed. None
+            where the study has no such constraints.
+        std: known standard deviations of the values (n,), 0 where none was told; None where that is so for all.
     """
 
     space: Space
-    region: Region
     X: Array
     y: Array
-    constraints: Array
-    std: Array | None
     pending: Array
     candidate_metadata: Sequence[Any]
     pending_metadata: Sequence[Any]
@@ -124,6 +124,13 @@ class SuggestContext:
     cache: AdditiveGP | None = None
     deadline: Deadline = field(default_factory=Deadline)
     budget: int | None = None
+    region: Region = None  # type: ignore[assignment]  # set below
+    constraints: Array | None = None
+    std: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.region is None:
+            object.__setattr__(self, "region", Region(self.space))
 
     @property
     def D(self) -> int:
@@ -143,6 +150,12 @@ class SuggestContext:
     def has_values(self) -> bool:
         """Has any evaluation succeeded?"""
         return bool(np.isfinite(self.y).any())
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which points kept all constraints told, (n,); failed ones did not."""
+        kept = np.isfinite(self.y)
+        return kept if self.constraints is None else kept & (self.constraints <= 0.0).all(axis=1)
 
     def uniform(self, m: int) -> Array:
         """Random points of the space, (m, D)."""
@@ -164,6 +177,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     models_constraints: ClassVar[bool] = False  # does it learn which points keep to constraints told with values?
+    only_boxes: ClassVar[bool] = False  # must every point of the cube be allowed, and every parameter its own to set?
 
     def check(self, space: Space) -> None:
         """Raise a SettingError or DecompositionError if the settings do not fit the space."""
@@ -180,3 +194,7 @@ class Method(ABC):
     def model(self, context: SuggestContext) -> AdditiveGP | None:
         """The model of the data as they are now, where the method has one."""
         return None
+
+    def constraint_models(self, context: SuggestContext) -> list[Satisfied]:
+        """What is known of each constraint that is told with the values, where the method learns it."""
+        return []

@@ -9,8 +9,8 @@ from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.methods.base import SuggestContext, Suggestion
-from sumbo.methods.candidates import direct_budget, incumbents, maximise_joint
-from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, best_seen, check_settings, learned_every
+from sumbo.methods.candidates import Seen, best_seen, direct_budget, maximise_joint
+from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, check_settings, learned_every
 from sumbo.space import Space
 
 
@@ -44,7 +44,7 @@ class FullModelMethod(SurrogateMethod):
         model, state = self.update(context)
         gp = model.hallucinate(context.pending)
         direct = self.direct_evaluations or direct_budget(context.D) if self.maximiser == "direct" else None
-        point = maximise_joint(gp, self.acquisition(gp, context), context, incumbents(model, 2), direct=direct)
+        point = maximise_joint(gp, self.acquisition(gp, context), context, Seen.of(model, context).best(2), direct=direct)
         return Suggestion(point, state, model)
 
     def surrogate(self, space: Space) -> SurrogateSettings:
@@ -90,4 +90,4 @@ class GPEI(FullModelMethod):
     name: ClassVar[str] = "gp-ei"
 
     def acquisition(self, gp: AdditiveGP, context: SuggestContext) -> Acquisition:
-        return log_expected_improvement(best_seen(gp, context.deadline))
+        return log_expected_improvement(best_seen(gp, Seen.of(gp, context), context.deadline))

@@ -24,6 +24,7 @@ class Random(Method):
     """
 
     name: ClassVar[str] = "random"
+    models_constraints: ClassVar[bool] = True  # it has no need to
 
     def suggest(self, context: SuggestContext) -> Suggestion:
         return Suggestion(context.uniform(1)[0])
@@ -39,6 +40,7 @@ class Direct(Method):
     """
 
     name: ClassVar[str] = "direct"
+    only_boxes: ClassVar[bool] = True
 
     def suggest(self, context: SuggestContext) -> Suggestion:
         known = dict(zip(map(_key, context.X), context.y, strict=True))

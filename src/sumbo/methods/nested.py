@@ -26,6 +26,7 @@ from sumbo.methods.add_gp_ucb import AddGPUCB
 from sumbo.methods.base import Method, SuggestContext, Suggestion, check_count
 from sumbo.methods.full_gp import GPEI, GPUCB
 from sumbo.space import Space
+from sumbo.space.region import Region
 from sumbo.structure.group_constraints import GroupConstraints
 
 _LARGEST = 1000  # dimensions of a subspace; a matrix of them is in memory
@@ -48,6 +49,7 @@ class REMBO(Method):
     inner: GPEI = GPEI()
 
     name: ClassVar[str] = "rembo"
+    only_boxes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
@@ -59,7 +61,8 @@ class REMBO(Method):
         A = context.study_rng.standard_normal((context.D, self.dim))
         low = replace(
             context,
-            space=Space.from_bounds([(0.0, 1.0)] * self.dim),
+            space=(space := Space.from_bounds([(0.0, 1.0)] * self.dim)),
+            region=Region(space),
             X=self._embedded(context.X, context.candidate_metadata, A),
             pending=self._embedded(context.pending, context.pending_metadata, A),
         )
@@ -105,6 +108,7 @@ class SequentialGroups(Method):
     inner: GPUCB = GPUCB(n_init=2, n_cyc=5)
 
     name: ClassVar[str] = "seq-groups"
+    only_boxes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.groups is not None:
@@ -140,12 +144,14 @@ class SequentialGroups(Method):
         """What was asked about group j, in its own dimensions."""
         told = np.array([note == j for note in context.candidate_metadata], dtype=bool)
         running = np.array([note == j for note in context.pending_metadata], dtype=bool)
-        names = [context.space.names[i] for i in columns]
+        space = context.space.part(columns)
         return replace(
             context,
-            space=Space({name: context.space[name] for name in names}),
+            space=space,
+            region=Region(space),
             X=context.X[told][:, columns],
             y=context.y[told],
+            std=None if context.std is None else context.std[told],
             pending=context.pending[running][:, columns],
             state=context.state.get("inner", {}) if context.state.get("group") == j else {},
         )
@@ -166,6 +172,7 @@ class CyclicGroups(Method):
     inner: AddGPUCB = AddGPUCB()
 
     name: ClassVar[str] = "cyclic-groups"
+    only_boxes: ClassVar[bool] = True
 
     def group_constraints(self, space: Space) -> GroupConstraints:
         return self.inner.group_constraints(space)

@@ -7,7 +7,7 @@ import numpy as np
 
 from sumbo._typing import Array
 from sumbo.methods.base import check_count
-from sumbo.space import Region
+from sumbo.space.region import Region
 
 _TRIES = 100  # at finding a point that has not been asked before
 _ENUMERABLE = 100_000  # points of a space that may be gone through one by one

@@ -25,15 +25,13 @@ from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings, Hyperparameters
 from sumbo.gp.kernels import FAMILIES
 from sumbo.gp.outcome_transforms import OutcomeTransform
-from sumbo.methods.base import Deadline, Method, State, SuggestContext, check_choice, check_count
+from sumbo.methods.base import Method, State, SuggestContext, check_choice, check_count
 from sumbo.space import Space
 
 _GROWTH = 1.3  # warping and freedom of lengthscales are considered again with so many times more values
 _LONG_DECIDED = 1000  # observations beyond which they are not: one more fit would keep people waiting
 _AT_ONCE = 500  # observations up to which warping is considered in one suggestion with learning; later, in the next
-_PROMISING = 500  # observations, by value, among which the best posterior mean is looked for
 _TINY = 1e-5  # lengthscale with which the paper spreads its first points
-_NEVER = Deadline()
 _LEARNED = ("groups", "lengthscales", "scales", "noise_variance", "learned_at")  # of a state, by every fit
 _HURRIED = 50  # observations in a model made in a hurry, at least
 _HURRIED_SHARE = 0.4  # of the time left, for the model
@@ -347,12 +345,6 @@ def worth(model: AdditiveGP) -> float:
     joined = sum(len(group) - 1 for group in model.decomposition.groups)
     charge = joined * float(np.log(model.decomposition.dim))
     return model.log_marginal_likelihood() - charge + model.outcome_transform.log_slope
-
-
-def best_seen(model: AdditiveGP, deadline: Deadline = _NEVER) -> float:
-    """The best posterior mean at a point seen. The mean, not the value: a lucky draw of the noise is no improvement."""
-    promising = np.argsort(-model.y, kind="stable")[:_PROMISING]
-    return float(deadline.evaluated(lambda Z: model.posterior(Z)[0], model.X[promising], 0.1).max())
 
 
 def regrouped(model: AdditiveGP, groups: Decomposition) -> AdditiveGP:

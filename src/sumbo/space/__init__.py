@@ -2,8 +2,7 @@
 
 from sumbo.space.constraints import Known, Linear, SumTo
 from sumbo.space.parameters import Categorical, Choice, Float, Int, Ordinal, Parameter
-from sumbo.space.region import Region
 from sumbo.space.space import Bounds, Space, SpaceLike
 
-__all__ = ["Bounds", "Categorical", "Choice", "Float", "Int", "Known", "Linear", "Ordinal", "Parameter", "Region"]
-__all__ += ["Space", "SpaceLike", "SumTo"]
+__all__ = ["Bounds", "Categorical", "Choice", "Float", "Int", "Known", "Linear", "Ordinal", "Parameter", "Space"]
+__all__ += ["SpaceLike", "SumTo"]

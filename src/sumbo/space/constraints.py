@@ -236,6 +236,9 @@ def check_constraints(space: Space, constraints: Iterable[object]) -> tuple[Cons
                 if name not in space.names:
                     raise SpaceError(f"constraint {show_constraint(constraint)}: {_unknown(name, space.names)}")
                 parameter = space[name]
+                if constraint.equality and parameter.when:
+                    problem = f"an equality cannot hold with {name!r}, which exists for some points only"
+                    raise SpaceError(f"constraint {show_constraint(constraint)}: {problem}; allow a range")
                 if not isinstance(parameter, Float | Int):
                     problem = f"expected Float or Int parameters, got {name!r}, which is {type(parameter).__name__}"
                     raise SpaceError(f"constraint {show_constraint(constraint)}: {problem}; use Known for it")
@@ -244,6 +247,18 @@ def check_constraints(space: Space, constraints: Iterable[object]) -> tuple[Cons
                 raise SpaceError(f"constraint {show_constraint(constraint)}: its sums overflow; use narrower ranges")
         checked.append(constraint)
     return tuple(checked)
+
+
+def conditional(space: Space, constraint: Linear) -> Known:
+    """A Linear of parameters that exist for some points only, as a function: those that do not count as 0."""
+    size = sum(abs(c) * max(abs(space[n].low), abs(space[n].high)) for n, c in constraint.coefficients.items()) or 1.0
+
+    def excess(params: dict[str, Choice]) -> float:
+        total = sum(c * float(params.get(name, 0.0)) for name, c in constraint.coefficients.items())  # type: ignore[arg-type]
+        below = -math.inf if constraint.lower is None else constraint.lower - total
+        return max(below, -math.inf if constraint.upper is None else total - constraint.upper) / size
+
+    return Known(excess, name=constraint.name or str(constraint))
 
 
 def show_constraint(constraint: Constraint) -> str:

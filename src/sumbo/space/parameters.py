@@ -131,16 +131,6 @@ class Parameter(ABC):
         """The nearest places in [0, 1] that stand for a number."""
         return self._encode(self._decode(u))
 
-    @property
-    def affine(self) -> tuple[float, float] | None:
-        """(a, b) of x = a + b u, exact where x is one of the numbers; None where there is no such line."""
-        if self.log or self.choices:
-            return None
-        if not self.levels:
-            return self.low, self.high - self.low
-        step = float(self.step or 1)
-        return self.low - step / 2.0, step * self.levels
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Range(Parameter):

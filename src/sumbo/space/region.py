@@ -27,7 +27,7 @@ from scipy import linalg, optimize
 from sumbo import _interrupts
 from sumbo._typing import Array
 from sumbo.errors import SpaceError
-from sumbo.space.constraints import Constraint, Known, Linear, check_constraints, show_constraint
+from sumbo.space.constraints import Constraint, Known, Linear, check_constraints, conditional, show_constraint
 from sumbo.space.parameters import Float, Parameter
 from sumbo.space.space import Space
 
@@ -84,8 +84,14 @@ class Region:
         self.space = space
         self.constraints = check_constraints(space, constraints)
         self.trivial = not self.constraints
-        self._linear = [c for c in self.constraints if isinstance(c, Linear)]
-        self._known = [c for c in self.constraints if isinstance(c, Known)]
+        self._linear, self._known = list[Linear](), list[Known]()
+        for c in self.constraints:
+            if isinstance(c, Known):
+                self._known.append(c)
+            elif any(space[name].when for name in c.coefficients):
+                self._known.append(conditional(space, c))
+            else:
+                self._linear.append(c)
         self._fixed = np.array(sorted(fixed or {}), dtype=np.intp)
         point = np.full(space.dim, 0.5)
         point[self._fixed] = [(fixed or {})[int(i)] for i in self._fixed]
@@ -139,12 +145,39 @@ class Region:
         """Which points are allowed, (m,)."""
         return self.violations(U) == 0.0
 
-    def _active(self, V: Array) -> NDArray[np.bool_]:
-        """Which parameters exist at a point, (m, D)."""
-        return np.ones(V.shape, dtype=bool)
+    @property
+    def fixed(self) -> bool:
+        """Are any values given?"""
+        return self._fixed.size > 0
+
+    @property
+    def is_fixed(self) -> NDArray[np.bool_]:
+        """Which dimensions' values are given, (D,)."""
+        return np.isin(np.arange(self.space.dim), self._fixed)
+
+    @property
+    def open(self) -> bool:
+        """Is it the whole space?"""
+        return self.trivial and not self.fixed
+
+    @property
+    def plain(self) -> bool:
+        """Is it the whole of a space without conditions?"""
+        return self.open and not self.space.conditional
+
+    def moving(self, U: Array) -> NDArray[np.bool_]:
+        """Which coordinates of points stand for a value that may change, (m, D)."""
+        moving = self.space.active(U)
+        moving[:, self._fixed] = False
+        return moving
+
+    def grid(self) -> Array:
+        """All allowed points, of a space without Floats."""
+        points = self.space.grid()
+        return points[self.contains(points)]
 
     def _linear_violations(self, V: Array) -> Array:
-        sums = np.where(self._active(V), self._numbers(V), 0.0) @ self._rows.T
+        sums = self._numbers(V) @ self._rows.T
         excess = np.maximum(self._lower - sums, sums - self._upper) / self._size
         worst = excess.max(axis=1, initial=0.0)
         return np.where(worst > TOLERANCE, worst, 0.0)
@@ -157,7 +190,7 @@ class Region:
             return np.zeros((len(V), len(self._known)))
         columns = [p._decode(np.ascontiguousarray(V[:, i])) for i, p in enumerate(self.space.parameters)]
         values = np.empty((len(V), len(self._known)))
-        for out, numbers, active in zip(values, np.stack(columns, axis=1).tolist(), self._active(V), strict=True):
+        for out, numbers, active in zip(values, np.stack(columns, axis=1).tolist(), self.space.active(V), strict=True):
             params = self.space._params(numbers)
             if not active.all():
                 params = {name: v for (name, v), a in zip(params.items(), active, strict=True) if a}

@@ -172,7 +172,9 @@ class Space:
         return self.parameters[self.names.index(name)]
 
     def __repr__(self) -> str:
-        return f"Space({dict(self._items())!r})"
+        more = f", context={list(self.context)!r}" if self.context else ""
+        more += f", constraints={list(self.constraints)!r}" if self.constraints else ""
+        return f"Space({dict(self._items())!r}{more})"
 
     def array(self, params: Mapping[str, object]) -> Array:
         """The point as numbers in the user's units, a category as its index; shape (D,).
@@ -278,6 +280,11 @@ class Space:
         axes = [p._encode(np.array([p._at(k) for k in range(p.levels)], dtype=float)) for p in self.parameters]
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
         return np.unique(self.snap(points), axis=0) if self._conditions else points
+
+    def places(self, i: int, most: int) -> Array:
+        """Where values of a dimension lie: all of them, or `most` that are spread evenly."""
+        count = min(self.parameters[i].levels, most)
+        return np.unique(self.parameters[i]._snap((np.arange(count) + 0.5) / count))
 
     def part(self, dims: Sequence[int]) -> Space:
         """Some of the parameters as a space of their own, without what they have to do with others."""

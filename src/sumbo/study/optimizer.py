@@ -198,7 +198,7 @@ class Optimizer:
         self, context: SuggestContext, answer: Suggestion, seen: int, sequence: int, state: State, lease: int | None
     ) -> Record:
         with self._edits_explained():
-            params, unit = randomness.nearest_untried(self.space, answer.point, self._ledger.taken, context.rng)
+            params, unit = randomness.nearest_untried(context.region, answer.point, self._ledger.taken, context.rng)
         _interrupts.poll()  # the last moment at which nothing has changed
         record = Record(
             len(self._ledger.records),

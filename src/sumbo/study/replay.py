@@ -101,7 +101,7 @@ def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
     context = optimizer._context(history, record.budget)
     answer = optimizer._suggest(context)
     taken = ledger.as_of(record.asked - 1).taken
-    params, _ = randomness.nearest_untried(ledger.space, answer.point, taken, context.rng)
+    params, _ = randomness.nearest_untried(context.region, answer.point, taken, context.rng)
     left = context.state if record.method_state is None else record.method_state
     if json.dumps(params) == record.text and json.dumps(answer.state) == json.dumps(left):
         return None
