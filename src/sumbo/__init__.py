@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sumbo import plot, problems, regret, report, structure
     from sumbo.errors import SumboError
+    from sumbo.executors import Evaluation
     from sumbo.gp import threads
     from sumbo.gp.additive import AdditiveGP
     from sumbo.gp.decomposition import Decomposition
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sumbo.study.run import Result, maximize, minimize
 
 __all__ = ["Categorical", "Float", "Int", "Known", "Linear", "Ordinal", "Space", "SumTo"]
-__all__ += ["Optimizer", "Result", "SumboError", "Trial", "maximize", "minimize", "replay"]
+__all__ += ["Evaluation", "Optimizer", "Result", "SumboError", "Trial", "maximize", "minimize", "replay"]
 __all__ += ["GPEI", "GPUCB", "REMBO", "AddGPUCB", "Auto", "CyclicGroups", "Direct", "Random", "SequentialGroups"]
 __all__ += ["AdditiveGP", "Decomposition", "FitSettings"]
 __all__ += ["plot", "problems", "regret", "report", "structure", "threads"]
@@ -27,6 +28,7 @@ __all__ += ["plot", "problems", "regret", "report", "structure", "threads"]
 # Where each name lives. Modules are imported when a name is first used, so that `import sumbo` is quick.
 _HOMES = {
     "sumbo.errors": "SumboError",
+    "sumbo.executors": "Evaluation",
     "sumbo.gp.additive": "AdditiveGP",
     "sumbo.gp.decomposition": "Decomposition",
     "sumbo.gp.fit": "FitSettings",

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -28,11 +28,32 @@ NO_VALUE = "value was"  # how the reason begins where the objective answered, bu
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """What an objective returns that has more to say than a value.
+
+    Attributes:
+        value: of the objective.
+        constraints: what it measured for each of the study's constraints, by name.
+        std: known standard deviation of the value's noise.
+
+    Example:
+        >>> Evaluation(0.31, constraints={"stress": -0.2}, std=0.05).value
+        0.31
+    """
+
+    value: Any
+    constraints: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    std: Any = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
 class EvaluationResult:
     """What came of an evaluation."""
 
     value: float | None = None  # a finite number; None where there is a reason
     reason: str | None = None  # why there is no value, in words
+    constraints: dict[str, float] | None = None  # measured beside the value
+    std: float | None = None  # known noise of the value
     kind: str = ""  # what failures of one cause have in common, where their reasons differ, say by the parameters
     detail: str = ""  # the end of the traceback, or of what a program said
     seconds: float | None = None  # how long it took, as seen by the process that waited for it
@@ -69,9 +90,34 @@ def evaluate(
 def result_of(value: Any) -> EvaluationResult:
     """The result of an objective that answered: a finite number, or the reason why it counts as failed."""
     try:
+        if isinstance(value, Evaluation):
+            return complete(*measured(value.value), value.constraints, value.std)
         return EvaluationResult(*measured(value))
     except TellError as error:
         return EvaluationResult(reason=str(error), kind=type(value).__name__)
+
+
+def complete(number: float | None, reason: str | None, constraints: Any, std: Any) -> EvaluationResult:
+    """The result with what else was measured, checked.
+
+    Raises:
+        TellError: something that is no single real number, or a negative standard deviation.
+    """
+    found = dict[str, float]()
+    if constraints is not None and not isinstance(constraints, Mapping):
+        raise TellError(f'constraints must be a dict such as {{"stress": -0.2}}; got {reprlib.repr(constraints)}')
+    for name, amount in (constraints or {}).items():
+        measure, problem = measured(amount, f"the constraint {name!r} must be")
+        if measure is None:
+            number, reason = None, reason or f"the constraint {name!r}: {problem}"
+        else:
+            found[str(name)] = measure
+    noise = None if std is None else measured(std, "std must be")[0]
+    if std is not None and (noise is None or noise < 0.0):
+        raise TellError(f"std must be a number from 0 up, or None where it is not known; got {reprlib.repr(std)}")
+    if number is None:
+        return EvaluationResult(None, reason)
+    return EvaluationResult(number, reason, found or None, noise)
 
 
 def measured(value: Any, expected: str = "the objective must return") -> tuple[float | None, str | None]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sumbo._typing import Array
 from sumbo.acquisition import optimize
-from sumbo.acquisition.functions import Acquisition, LogProbability, Satisfied
+from sumbo.acquisition.functions import Acquisition, Feasibility, LogProbability, Satisfied, nothing, ucb
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.sample_paths import SamplePath
 from sumbo.methods.base import Deadline, SuggestContext
@@ -29,6 +29,7 @@ _CHANGED = 20  # coordinates in which a candidate near the incumbent differs fro
 _STARTS = 8  # drawn in proportion to their acquisition, beside the best and the incumbent
 _NEIGHBOURS = 6  # of the incumbent, with another category each, are climbed too
 _CLIMBED = 6  # starts, the best of all, where known constraints make a climb slow
+_SURE = 0.95  # probability with which a point that is recommended untried is feasible
 _FEW = 3  # of the better points at which a parameter exists say nothing about where it is good
 _PROMISING = 500  # points seen, by worth, among which the best posterior mean is looked for
 _COMPARED = 500  # points seen whose mean is predicted, where other values are fixed than they had
@@ -375,6 +376,29 @@ def alternatives(context: SuggestContext) -> list[tuple[int, Array]]:
     """For each discrete dimension the values that a last polish may try: all of a few, random ones of many."""
     discrete = np.flatnonzero((context.space.levels > 1) & ~context.region.is_fixed)
     return [(int(i), context.space.places(int(i), _MOST_ALTERNATIVES)) for i in discrete]
+
+
+def recommended(model: AdditiveGP, satisfied: Sequence[Satisfied], context: SuggestContext) -> tuple[Array, float]:
+    """The point to use, (D,), and the probability that it is feasible.
+
+    That is the feasible point seen with the best posterior mean, or a point whose mean is better still and that is
+    feasible almost surely; where nothing is feasible yet, the most promising of all.
+    """
+    success = Feasibility.of(model, ~np.isfinite(context.y)) if model.n == len(context.y) else None
+    chances: list[LogProbability] = [*satisfied, *([] if success is None else [success])]
+    seen = Seen.of(model, context, satisfied)
+    known = seen.X[seen.feasible]
+    means = model.posterior(known)[0]
+    worth = ucb(0.0) if len(known) else nothing
+    box = trust_region(seen, context.space)
+    u = maximise_joint(model, worth, context, seen.best(_STARTS), box=box, probabilities=chances)
+
+    def probability(u: Array) -> float:
+        return float(np.exp(sum(float(chance.value(u[None])[0]) for chance in chances)))
+
+    if len(known) and (model.posterior(u[None])[0][0] <= means.max() or probability(u) < _SURE):
+        u = known[np.argmax(means)]
+    return u, probability(u)
 
 
 def _combine(Z: Array, values: Array, groups: tuple[tuple[int, ...], ...], count: int) -> Array:

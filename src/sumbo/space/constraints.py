@@ -181,6 +181,64 @@ class Known:
 
 Constraint: TypeAlias = Linear | Known
 
+_COMPARISON = re.compile(r"\s*(.+?)\s*(<=|>=)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True)
+class OutcomeConstraint:
+    """A constraint that only an evaluation tells: what is measured under this name is at most, or at least, a limit."""
+
+    name: str
+    limit: float = 0.0
+    at_least: bool = False
+
+    @classmethod
+    def parse(cls, text: object) -> OutcomeConstraint:
+        """From "stress", which is at most 0 where a point is feasible, or "stress <= 250".
+
+        Raises:
+            SpaceError: neither of these.
+        """
+        if isinstance(text, cls):
+            return text
+        form = "a name, at most 0 where a point is feasible, or a comparison such as 'stress <= 250'"
+        if not isinstance(text, str) or not text.strip():
+            raise SpaceError(f"constraints: expected {form}, got {show(text)}")
+        if not re.search("[<>=]", text):
+            return cls(text.strip())
+        match = _COMPARISON.fullmatch(text)
+        try:
+            if match is None or re.search("[<>=]", match[1] + match[3]):
+                raise ValueError
+            limit = float(match[3])
+        except ValueError:
+            limit = math.nan
+        if match is None or not math.isfinite(limit):
+            raise SpaceError(f"constraints: expected {form}, got {show(text)}")
+        return cls(match[1], limit, match[2] == ">=")
+
+    def amount(self, measured: float) -> float:
+        """By how much it is broken; at most 0 where it holds."""
+        return self.limit - measured if self.at_least else measured - self.limit
+
+    def __str__(self) -> str:
+        return f"{self.name} {'>=' if self.at_least else '<='} {_plain(self.limit)}"
+
+
+def parse_outcomes(constraints: object) -> tuple[OutcomeConstraint, ...]:
+    """The constraints that evaluations tell, from a list of names and comparisons.
+
+    Raises:
+        SpaceError: something else, or a name twice.
+    """
+    if isinstance(constraints, str) or not isinstance(constraints, Sequence):
+        raise SpaceError(f"constraints: expected a list such as ['stress'], got {show(constraints)}")
+    found = tuple(map(OutcomeConstraint.parse, constraints))
+    for i, constraint in enumerate(found):
+        if constraint.name in [other.name for other in found[:i]]:
+            raise SpaceError(f"constraints: {constraint.name!r} is there twice; measure it under two names")
+    return found
+
 
 def from_dict(data: object, functions: Mapping[str, Callable[..., float]] | None = None) -> Constraint:
     """The constraint that `to_dict` described; the functions of Known ones, by name.

@@ -281,6 +281,43 @@ class Space:
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
         return np.unique(self.snap(points), axis=0) if self._conditions else points
 
+    def given(self, context: Mapping[str, object] | None, fixed: Mapping[str, object] | None) -> dict[str, Choice]:
+        """The values that a point is to have, checked: those of the context, and others; and what these imply.
+
+        A parameter that is fixed must exist, so what it depends on is fixed too, where one value allows it.
+
+        Raises:
+            SpaceError: A name that does not belong there, a context that is missing, or values that do not go together.
+        """
+        for what, values, names in (("context", context, self.context), ("fixed", fixed, self.names)):
+            if values is not None and not isinstance(values, Mapping):
+                raise SpaceError(f"{what}: expected a dict of values by name, got {show(values)}")
+            for name in values or {}:
+                if name not in names:
+                    known = f"the space has {listed(names)}" if names else "the space has none; name it in Space(context=)"
+                    raise SpaceError(f"{what}: unknown {hinted(name, names)}; {known}")
+                if what == "fixed" and name in self.context:
+                    raise SpaceError(f"fixed: {name!r} is of the context; say context={{{name!r}: ...}}")
+        missing = [name for name in self.context if name not in (context or {})]
+        if missing:
+            raise SpaceError(f"context: missing {listed(missing)}; every ask says what the world is like: context={{...}}")
+        wanted = {**(fixed or {}), **(context or {})}
+        found = {name: p._value(p._check(name, wanted[name])) for name, p in self._items() if name in wanted}
+        for name in list(found):
+            for other, values in self.needs(name).items():
+                if other in found and found[other] not in values:
+                    where = f"{other!r} is {show(found[other])}"
+                    raise SpaceError(f"fixed: {name!r} does not exist where {where}; leave one of them out")
+                if other not in found and len(values) > 1:
+                    raise SpaceError(f"fixed: {name!r} exists for {other!r} in {listed(values)}; fix {other!r} as well")
+                found[other] = values[0] if other not in found else found[other]
+        return found
+
+    def unit(self, name: str, value: object) -> float:
+        """Where a parameter's value lies in [0, 1]."""
+        parameter = self[name]
+        return float(parameter._encode(np.array([parameter._check(name, value)], dtype=float))[0])
+
     def places(self, i: int, most: int) -> Array:
         """Where values of a dimension lie: all of them, or `most` that are spread evenly."""
         count = min(self.parameters[i].levels, most)

@@ -21,13 +21,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from sumbo._typing import Array
 from sumbo.executors import EvaluationResult
 from sumbo.space import Space
+from sumbo.space.constraints import OutcomeConstraint
 from sumbo.space.parameters import show
 
 # Running: by a program; open: by a person; waiting: for whoever comes.
@@ -36,9 +37,13 @@ FINISHED, ENDED = ("done", "failed"), ("done", "failed", "cancelled")
 _UNCOUNTED = ("open", "cancelled")  # no budget pays for these
 # What a ledger as JSON keeps of a record, beside the params.
 _KEPT = (
-    *("state", "value", "reason", "detail", "asked", "seen", "told", "budget", "metadata", "method_state", "earlier"),
+    *("state", "value", "constraints", "std", "reason", "detail", "asked", "seen", "told", "fixed", "budget"),
+    *("metadata", "method_state", "earlier"),
     *("seconds", "suggest_seconds", "started", "ended"),
 )
+
+
+Earlier: TypeAlias = tuple[int, float | None, str | None, dict[str, float] | None, float | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -53,13 +58,16 @@ class Record:
     signature: str | None = None
     metadata: Any = None  # what the method wrote beside its suggestion
     method_state: dict[str, Any] | None = None  # the state that the suggestion left, where it changed it
-    # (Sequence number, value, reason) of results that were corrected, oldest first.
-    earlier: tuple[tuple[int, float | None, str | None], ...] = ()
+    # (Sequence number, value, reason, constraints, std) of results that were corrected, oldest first.
+    earlier: tuple[Earlier, ...] = ()
+    fixed: dict[str, Any] | None = None  # values that the ask gave, those of the context among them
+    constraints: dict[str, float] | None = None  # as measured, by name
     seen: int | None = None  # the last sequence number that its suggestion knew of; None for a point of the user's own
     budget: int | None = None  # how many evaluations there were to be, as the suggestion knew
     state: State = "running"
     told: int | None = None  # sequence number of the tell or the cancelling
     value: float | None = None
+    std: float | None = None  # known noise of the value
     reason: str | None = None
     detail: str | None = None
     lease: int | None = None  # who evaluates it, where several processes share a study
@@ -77,17 +85,22 @@ class Record:
     def as_of(self, sequence: int) -> "Record":
         """The version of that time: a trial that had not ended, or its value before corrections that came later."""
         if self.told is not None and self.told > sequence:
-            return replace(self, state="running", told=None, value=None)
-        later = [value for at, value, _ in self.earlier if at > sequence]
-        return replace(self, value=later[0]) if later else self
+            return replace(self, state="running", told=None, value=None, constraints=None, std=None)
+        later = [before for before in self.earlier if before[0] > sequence]
+        if not later:
+            return self
+        _, value, _, constraints, std = later[0]
+        return replace(self, value=value, constraints=constraints, std=std)
 
 
 class Told:
     """The points that were told, in order, in arrays that grow: with 100,000 of them no ask can go through all."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, outcomes: Sequence[OutcomeConstraint]) -> None:
         self.at: dict[int, int] = {}  # by a trial's number, its place among them
-        self._X, self.values = np.empty((16, dim)), np.empty(16)  # of them, and room for more
+        self._outcomes = outcomes
+        # Of them, and room for more: points; values, standard deviations and by how much each constraint is broken.
+        self._X, self._told = np.empty((16, dim)), np.empty((16, 2 + len(outcomes)))
 
     @property
     def X(self) -> Array:
@@ -97,28 +110,49 @@ class Told:
 
     @property
     def y(self) -> Array:
-        return self.values[: len(self.at)].copy()  # corrections change it in place
+        return self._told[: len(self.at), 0].copy()  # corrections change it in place
+
+    @property
+    def std(self) -> Array | None:
+        """None where no noise is known."""
+        std = self._told[: len(self.at), 1]
+        return std.copy() if std.any() else None
+
+    @property
+    def constraints(self) -> Array | None:
+        """None where the study has none."""
+        return self._told[: len(self.at), 2:].copy() if self._outcomes else None
 
     def extend(self, records: Sequence[Record]) -> None:
         """Trials have ended, in this order."""
         n, total = len(self.at), len(self.at) + len(records)
-        if total > len(self.values):
-            size = max(2 * len(self.values), total)
-            self._X, self.values = np.resize(self._X, (size, self._X.shape[1])), np.resize(self.values, size)
+        if total > len(self._X):
+            size = max(2 * len(self._X), total)
+            self._X = np.resize(self._X, (size, self._X.shape[1]))
+            self._told = np.resize(self._told, (size, self._told.shape[1]))
         self._X[n:total] = np.concatenate([record.unit for record in records]).reshape(len(records), -1)
-        self.values[n:total] = [math.nan if record.value is None else record.value for record in records]
+        self._told[n:total] = [self._row(record) for record in records]
         self.at.update((record.number, n + i) for i, record in enumerate(records))
+
+    def correct(self, record: Record) -> None:
+        """What a trial was told has changed."""
+        self._told[self.at[record.number]] = self._row(record)
+
+    def _row(self, record: Record) -> tuple[float, ...]:
+        value = math.nan if record.value is None else record.value
+        return (value, record.std or 0.0, *amounts(record, self._outcomes)) if self._outcomes else (value, record.std or 0.0)
 
 
 class Ledger:
     """A ledger in memory; with a subclass, one that is kept elsewhere too and shared with other processes."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, outcomes: Sequence[OutcomeConstraint] = ()) -> None:
         self.space = space
+        self.outcomes = tuple(outcomes)  # constraints that are told with the values
         self.sequence = 0
         self.records: list[Record] = []
         self.taken: set[bytes] = set()  # points in the unit cube, to tell whether one is new
-        self._told = Told(space.dim)
+        self._told = Told(space.dim, self.outcomes)
         self._live: dict[int, Record] = {}  # asked and not ended, by number
         self._states: dict[str | None, dict[str, Any]] = {}  # the latest of each signature
         self._with_metadata: set[str | None] = set()  # signatures
@@ -128,9 +162,13 @@ class Ledger:
         """Take in what other processes wrote."""
 
     def best(self, sign: float) -> Record | None:
-        """The trial with the largest sign * value; of equals the first."""
-        done = [record for record in self.records if record.value is not None]
+        """The feasible trial with the largest sign * value; of equals the first."""
+        done = [record for record in self.records if record.value is not None and self.feasible(record)]
         return max(done, key=lambda record: sign * (record.value or 0.0), default=None)
+
+    def feasible(self, record: Record) -> bool:
+        """Did it keep all constraints, as far as it was told?"""
+        return all(amount <= 0.0 for amount in amounts(record, self.outcomes))
 
     @property
     def live(self) -> list[Record]:
@@ -146,6 +184,8 @@ class Ledger:
         return {
             "X": self._told.X,
             "y": self._told.y,
+            "std": self._told.std,
+            "constraints": self._told.constraints,
             "candidate_metadata": metadata,
             "pending": np.array(units, dtype=float).reshape(len(units), self.space.dim),
             "pending_metadata": [_metadata(record, signature) for record in pending],
@@ -155,7 +195,7 @@ class Ledger:
 
     def as_of(self, sequence: int) -> "Ledger":
         """The ledger as it was when it had grown to this number."""
-        past = Ledger(self.space)
+        past = Ledger(self.space, self.outcomes)
         past._apply([record.as_of(sequence) for record in self.records if record.asked <= sequence])
         past.sequence = sequence
         return past
@@ -207,7 +247,7 @@ class Ledger:
         """A finished trial was told wrongly. What it was told before stays on record."""
         with self.writing() as sequence:
             record = self.records[number]
-            before = (sequence, record.value, record.reason)
+            before = (sequence, record.value, record.reason, record.constraints, record.std)
             seconds = result.seconds if result.seconds is not None else record.seconds
             fresh = told(record, replace(result, seconds=seconds), sequence)
             self.put(replace(fresh, told=record.told, ended=record.ended, earlier=(*record.earlier, before)), sequence)
@@ -225,7 +265,7 @@ class Ledger:
         records, last, taken = list[Record](), 0, set[int]()
         for number, entry in enumerate(entries):
             x, kept = self.space.array(entry["params"]), copy.deepcopy({key: entry[key] for key in _KEPT})
-            kept["earlier"] = tuple((int(at), value, reason) for at, value, reason in kept["earlier"])
+            kept["earlier"] = tuple((int(at), *before) for at, *before in kept["earlier"])
             kept["signature"] = signature[:8] if kept["seen"] is None else signature
             record = Record(number, json.dumps(self.space.from_array(x)), self.space.encode(x), **kept)
             check_record(record, ("running", *ENDED))
@@ -236,7 +276,7 @@ class Ledger:
             taken |= events
             records.append(record if record.value is None else replace(record, value=float(record.value)))
         self._apply(records)
-        self.sequence = max([0, *taken, *(at for record in records for at, _, _ in record.earlier)])
+        self.sequence = max([0, *taken, *(before[0] for record in records for before in record.earlier)])
 
     def claim(self, limit: int | None) -> Record | None:
         """Make a waiting trial this process's own; None if there is none, or programs have as many as the limit."""
@@ -278,7 +318,7 @@ class Ledger:
                 continue
             self._live.pop(number, None)
             if before in ENDED and number in self._told.at:
-                self._told.values[self._told.at[number]] = math.nan if record.value is None else record.value
+                self._told.correct(record)
             elif record.unit is not None and state != "cancelled":
                 ended.append(record)
         if ended:
@@ -295,6 +335,10 @@ def check_record(record: Record, states: Sequence[str] = get_args(State)) -> Non
         problem = f"state {show(state)} does not go with its place in the order"
     elif record.method_state is not None and not isinstance(record.method_state, dict):
         problem = "method_state must be an object or null"
+    elif not _measures(record):
+        problem = f"expected constraints as numbers and std from 0 up, got {show(record.constraints)}, {show(record.std)}"
+    elif record.fixed is not None and not isinstance(record.fixed, dict):
+        problem = "fixed must be an object or null"
     for key in ("asked", "seen", "told"):
         at = getattr(record, key)
         if not problem and at is not None and (type(at) is not int or at < 0):
@@ -313,12 +357,30 @@ def told(record: Record, result: EvaluationResult, sequence: int) -> Record:
         state="failed" if result.value is None else "done",
         told=sequence,
         value=result.value,
+        constraints=result.constraints,
+        std=result.std,
         reason=result.reason,
         detail=result.detail or None,
         seconds=result.seconds,
         ended=time.time(),
         lease=None,
     )
+
+
+def amounts(record: Record, outcomes: Sequence[OutcomeConstraint]) -> list[float]:
+    """By how much each constraint is broken, NaN where that was not told."""
+    told = record.constraints or {}
+    return [outcome.amount(told[outcome.name]) if outcome.name in told else math.nan for outcome in outcomes]
+
+
+def _measures(record: Record) -> bool:
+    """Are constraints and noise such as can be told?"""
+    measured = record.constraints
+    if measured is not None and not isinstance(measured, dict):
+        return False
+    numbers = [*(measured or {}).values(), *([] if record.std is None else [record.std])]
+    finite = all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
+    return finite and (record.std is None or record.std >= 0.0)
 
 
 def digest(data: Any) -> str:

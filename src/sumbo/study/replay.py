@@ -98,7 +98,7 @@ def _difference(optimizer: Optimizer, record: Record) -> Difference | None:
     ledger, signature = optimizer._ledger, optimizer._signature
     assert record.seen is not None
     history = ledger.as_of(record.seen).history(signature)
-    context = optimizer._context(history, record.budget)
+    context = optimizer._context(history, record.budget, given=record.fixed)
     answer = optimizer._suggest(context)
     taken = ledger.as_of(record.asked - 1).taken
     params, _ = randomness.nearest_untried(context.region, answer.point, taken, context.rng)

@@ -15,7 +15,7 @@ import re
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -31,9 +31,10 @@ from sumbo._typing import Array
 from sumbo.errors import SpaceError, StoreError
 from sumbo.executors import EvaluationResult
 from sumbo.space import Space
+from sumbo.space.constraints import OutcomeConstraint
 from sumbo.study.ledger import Ledger, Record, check_record, digest, told
 
-VERSION = 1  # of the tables; raised when an older sumbo would misunderstand them
+VERSION = 2  # of the tables; raised when an older sumbo would misunderstand them
 _GRACE = 300.0  # seconds of silence after which a process of another machine counts as dead
 _MAX_LOST = 10  # an objective that crashes ends its worker only; but one may bring the machine down, again and again
 
@@ -63,7 +64,10 @@ trials = sa.Table(
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("params", sa.Text, nullable=False),  # JSON
     sa.Column("unit", sa.LargeBinary),  # doubles: to compute 100,000 points from their params takes seconds
+    sa.Column("fixed", sa.Text),  # JSON
     sa.Column("value", sa.Double),
+    sa.Column("constraints", sa.Text),  # JSON
+    sa.Column("std", sa.Double),
     sa.Column("reason", sa.Text),
     sa.Column("detail", sa.Text),
     sa.Column("earlier", sa.Text),  # JSON
@@ -150,7 +154,8 @@ def clock(engine: Engine) -> sa.ColumnElement[float]:
 # In the order of a Record's fields, which are built by the hundred thousand.
 _READ = ["params" if field.name == "text" else field.name for field in fields(Record)]
 # What an event can change; the rest is written when a trial is asked for.
-_CHANGING = ("changed", "state", "told", "value", "reason", "detail", "lease", "lost", "seconds", "ended", "earlier")
+_CHANGING = ("changed", "state", "told", "value", "constraints", "std", "reason", "detail", "lease", "lost")
+_CHANGING += ("seconds", "ended", "earlier")
 
 _study = trials.c.study_id == sa.bindparam("study")
 
@@ -184,8 +189,10 @@ _CHANGE = sa.update(trials).where(_study, trials.c.number == sa.bindparam("trial
 class SqlLedger(Ledger):
     """The ledger of one study. Trials that are not in the space, as it is now, are kept and guide no search."""
 
-    def __init__(self, engine: Engine, study_id: int, space: Space) -> None:
-        super().__init__(space)
+    def __init__(
+        self, engine: Engine, study_id: int, space: Space, outcomes: Sequence[OutcomeConstraint] = ()
+    ) -> None:
+        super().__init__(space, outcomes)
         self.engine = engine
         self.study_id = study_id
         self._digest = digest(space.to_dict())
@@ -233,7 +240,7 @@ class SqlLedger(Ledger):
     def _record(
         self, changed: int, number: int, text: str, unit: bytes | None, asked: int, signature: str | None, *rest: Any
     ) -> Record:
-        metadata, method_state, earlier, *plain = rest
+        metadata, method_state, earlier, fixed, constraints, *plain = rest
         return Record(
             number,
             text,
@@ -243,12 +250,15 @@ class SqlLedger(Ledger):
             None if metadata is None else json.loads(metadata),
             None if method_state is None else json.loads(method_state),
             () if earlier is None else tuple(map(tuple, json.loads(earlier))),
+            None if fixed is None else json.loads(fixed),
+            None if constraints is None else json.loads(constraints),
             *plain,
         )
 
     def _unit(self, text: str) -> Array | None:
         params = json.loads(text)
-        if not isinstance(params, dict) or params.keys() != set(self.space.names):
+        names = set(self.space.names)
+        if not isinstance(params, dict) or not (params.keys() <= names if self.space.conditional else params.keys() == names):
             raise ValueError(f"expected params of {', '.join(self.space.names)}, got {text:.80}")
         try:
             return self.space.to_unit(params)
@@ -351,6 +361,8 @@ class SqlLedger(Ledger):
             "reason": _storable(record.reason),
             "detail": _storable(record.detail),
             "earlier": json.dumps(record.earlier) if record.earlier else None,
+            "fixed": None if record.fixed is None else json.dumps(record.fixed),
+            "constraints": None if record.constraints is None else json.dumps(record.constraints),
             "metadata": None if record.metadata is None else json.dumps(record.metadata),
             "method_state": None if record.method_state is None else json.dumps(record.method_state),
         }
