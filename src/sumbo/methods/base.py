@@ -103,6 +103,7 @@ class SuggestContext:
         cache: a model the method made before; it may be of use or not.
         deadline: when the answer is wanted.
         budget: how many evaluations there will be, where that is known.
+        std: standard deviations of the values (n,), in their units, NaN where nothing is known; None where nothing is.
     """
 
     space: Space
@@ -118,6 +119,7 @@ class SuggestContext:
     cache: AdditiveGP | None = None
     deadline: Deadline = field(default_factory=Deadline)
     budget: int | None = None
+    std: Array | None = None
 
     @property
     def D(self) -> int:

@@ -146,6 +146,7 @@ class SequentialGroups(Method):
             space=Space({name: context.space[name] for name in names}),
             X=context.X[told][:, columns],
             y=context.y[told],
+            std=None if context.std is None else context.std[told],
             pending=context.pending[running][:, columns],
             state=context.state.get("inner", {}) if context.state.get("group") == j else {},
         )
