@@ -43,6 +43,7 @@ class Additive:
     scales: np.ndarray  # (M,)
     categories: np.ndarray  # (D,): 0 for a number
     noise_variance: float
+    known_variance: np.ndarray | float = 0.0  # (n,): of single values, beside the noise
 
     @property
     def D(self):
@@ -73,7 +74,7 @@ class Additive:
 
     def K(self, X):
         """Covariance of the observations."""
-        return self.k(X, X) + self.noise_variance * np.eye(len(X))
+        return self.k(X, X) + np.eye(len(X)) * (self.noise_variance + self.known_variance)
 
     def dK_by_log_lengthscales(self, X):
         """One (n, n) matrix for each of the P lengthscales."""

@@ -182,7 +182,8 @@ def test_the_groups_chosen_are_those_of_the_model():
     wanted = Decomposition([(0,), (1, 2)])
     seen = []
 
-    def choose(X, y, model, rng):
+    def choose(X, y, v, model, rng):
+        assert v is None
         seen.append((X.shape, y.shape, model.n, rng.random()))
         return wanted
 

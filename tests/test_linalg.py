@@ -224,7 +224,7 @@ def test_a_factor_spoiled_by_rounding_does_not_grow():
 def test_observations_are_factorised_anew_where_the_factor_is_spoiled():
     X, y = np.array([[0.5], [0.5 + 2e-7], [0.5 - 1e-7]]), np.array([1.0, 1.0, 1.0])
     terms = AdditiveGP([(0,)], kernel="se", lengthscales=0.3).terms
-    data = replace(Exact.condition(terms, 1e-18, X[:2], y[:2]), factor=spoiled_by_rounding())
+    data = replace(Exact.condition(terms, 1e-18, X[:2], y[:2], np.zeros(2)), factor=spoiled_by_rounding())
     grown = data.append(X[2:].T, 1.0)
     assert 1e-12 <= grown.jitter < 1e-9
     np.testing.assert_allclose(grown.alpha.sum(), 1.0, rtol=1e-6)  # f is 1 there, and prior variance is 1

@@ -172,7 +172,10 @@ class Feasibility:
         """From the model of the objective and which of its observations failed, (n,); None if none did."""
         if not failed.any():
             return None
-        return cls(model.with_values(np.where(failed, -2.0, 0.0)), float(np.square(model.scales).sum()))
+        labels, prior = np.where(failed, -2.0, 0.0), float(np.square(model.scales).sum())
+        if model.known_variance is not None:  # of the values: however they vary, that they succeeded is certain
+            return cls(model.condition(model.X, labels), prior)
+        return cls(model.with_values(labels), prior)
 
     def value(self, Z: Array) -> Array:
         """log P(success), (m,)."""

@@ -1,6 +1,6 @@
 """AdditiveGP: a Gaussian process that is a sum of independent ones, each over a small group of dimensions.
 
-With K = sum_j K_j + noise I = L L^T and alpha = K^-1 y, shared by all groups:
+With K = sum_j K_j + noise I + diag(v) = L L^T and alpha = K^-1 y, shared by all groups:
 
     mu_j(z)      = k_j(z, X) alpha                                         (equation `addPosterior`)
     sigma_j^2(z) = k_j(z, z) - k_j(z, X) K^-1 k_j(X, z)
@@ -12,6 +12,7 @@ The components are correlated once they have seen data: sigma^2 is not the sum o
 | symbol | shape    | meaning                                                |
 |--------|----------|--------------------------------------------------------|
 | X, XT  | (n, D)   | points and their transpose, contiguous                  |
+| v      | (n,)     | variances of single values known beside the noise, if any |
 | Z      | (m, D)   | points to predict at                                    |
 | L_inv  | (n, n)   | inverse of the Cholesky factor                          |
 | V      | (.., n)  | k(z, X) L^-T: the part of the prior that the data explain |
@@ -109,6 +110,12 @@ class AdditiveGP:
         return np.empty(0) if self._data is None else _read_only(self._data.y)
 
     @property
+    def known_variance(self) -> Array | None:
+        """The variance that each value is known to have beside the noise, (n,); None where all are 0."""
+        known = None if self._data is None else self._data.known_variance
+        return None if known is None or not known.any() else _read_only(known)
+
+    @property
     def weights(self) -> Array:
         """alpha = K^-1 y: the posterior mean is k(z, X) alpha; one weight per support point past 2000 observations."""
         return _read_only(self._observed().alpha)
@@ -130,7 +137,15 @@ class AdditiveGP:
         return Hyperparameters(self.lengthscales, self.scales, self.noise_variance)
 
     @on_one_thread
-    def fit(self, X: ArrayLike, y: ArrayLike, *, settings: FitSettings | None = None, warm: bool = False) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        settings: FitSettings | None = None,
+        warm: bool = False,
+        known_variance: ArrayLike | None = None,
+    ) -> Self:
         """Learn the hyperparameters by evidence and prior, then condition on the data.
 
         They are learned from 1000 observations at most, evenly spread over all: more cost much and change them little.
@@ -140,44 +155,51 @@ class AdditiveGP:
             y: centred values, (n,).
             settings: what to learn and the priors; `FitSettings()` by default.
             warm: start from the present hyperparameters too.
+            known_variance: what each value is known to vary by beside the noise, (n,); the noise is learned on top.
         """
         X, y = self._checked(X, y)
+        v = _variances(known_variance, len(y))
         if len(y) == 0:
             return self.condition(X, y)
         some = np.linspace(0, len(y) - 1, min(len(y), FIT_POINTS)).astype(int)
         XT, previous = np.ascontiguousarray(X[some].T), self.hyperparameters if warm else None
-        learned = fit_hyperparameters(XT, y[some], self.terms, settings or FitSettings(), previous)
-        return self.with_hyperparameters(learned.hyperparameters).condition(X, y)
+        learned = fit_hyperparameters(XT, y[some], self.terms, settings or FitSettings(), previous, v[some])
+        return self.with_hyperparameters(learned.hyperparameters).condition(X, y, known_variance=v)
 
     def with_hyperparameters(self, h: Hyperparameters) -> Self:
         """The same model with other hyperparameters, and no data."""
         return replace(self, lengthscales=h.lengthscales, scales=h.scales, noise_variance=h.noise_variance, _data=None)
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """The posterior given these data alone, hyperparameters kept: O(n^3), and O(n) past 2000 observations."""
+    def condition(self, X: ArrayLike, y: ArrayLike, *, known_variance: ArrayLike | None = None) -> Self:
+        """The posterior given these data alone, hyperparameters kept: O(n^3), and O(n) past 2000 observations.
+
+        Value i has noise of variance `noise_variance + known_variance[i]`.
+        """
         X, y = self._checked(X, y)
+        v = _variances(known_variance, len(y))
         if len(y) == 0:
             return replace(self, _data=None)
         kind = Exact if len(y) <= EXACT_LIMIT else Sparse
-        return replace(self, _data=kind.condition(self.terms, self.noise_variance, X, y))
+        return replace(self, _data=kind.condition(self.terms, self.noise_variance, X, y, v))
 
-    def append(self, x: ArrayLike, y: float) -> Self:
+    def append(self, x: ArrayLike, y: float, *, known_variance: float = 0.0) -> Self:
         """The posterior given one more observation: O(n^2)."""
         X, values = self._checked(_numbers(x)[None], [y])
+        v = _variances([known_variance], 1)
         if self._data is None:
-            return self.condition(X, values)
-        return replace(self, _data=self._data.append(np.ascontiguousarray(X.T), float(values[0])))
+            return self.condition(X, values, known_variance=v)
+        return replace(self, _data=self._data.append(np.ascontiguousarray(X.T), float(values[0]), float(v[0])))
 
     def with_values(self, y: ArrayLike) -> Self:
-        """The same points with other values: O(n^2)."""
+        """The same points with other values, whose known variances are the same: O(n^2)."""
         data, (_, y) = self._observed(), self._checked(self.X, y)
         return replace(self, _data=replace(data, y=y))
 
     def hallucinate(self, X: ArrayLike) -> Self:
         """Pretend to have seen the predicted mean at points that are still running.
 
-        The mean stays as it is and the uncertainty shrinks near them, in each component too. All p points at once:
-        O(n^2 p), so that a thousand workers are no trouble.
+        The mean stays as it is and the uncertainty shrinks near them, in each component too, as if they were seen with
+        noise of variance `noise_variance`. All p points at once: O(n^2 p), so that a thousand workers are no trouble.
         """
         points = np.atleast_2d(_numbers(X))
         if points.size == 0:
@@ -228,7 +250,10 @@ class AdditiveGP:
         return self._observed().log_evidence()
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Mean and standard deviation of each observation, noise included, as all the others predict it."""
+        """Mean and standard deviation of each observation as all the others predict it.
+
+        The deviation is that of the value told: it includes `noise_variance` and the value's own `known_variance`.
+        """
         data = self._observed()
         weights, precisions = data.precise_weights()
         return data.y - weights / precisions, 1.0 / np.sqrt(precisions)
@@ -236,7 +261,7 @@ class AdditiveGP:
     def evidence_gradient(self) -> tuple[Array, Array, float]:
         """Derivatives of the log evidence by log lengthscales (P,), log scales (M,) and log noise variance."""
         data = self._observed()
-        e = evidence_with_gradient(data.points, data.y, self.terms, self.noise_variance)
+        e = evidence_with_gradient(data.points, data.y, self.terms, self.noise_variance, data.known_variance)
         return e.by_log_lengthscale, 2.0 * e.by_log_variance, e.by_log_noise
 
     def sample_path(self, rng: np.random.Generator, *, features: int = 1024) -> SamplePath:
@@ -250,7 +275,7 @@ class AdditiveGP:
         XT, v = np.empty((self.decomposition.dim, 0)), np.empty(0)
         if self._data is not None:
             at_data = np.sum([g(self.X[:, group]) for g, group in zip(priors, groups, strict=True)], axis=0)
-            noise = np.sqrt(self.noise_variance) * rng.standard_normal(self.n)
+            noise = np.sqrt(self.noise_variance + self._data.known_variance) * rng.standard_normal(self.n)
             XT, v = self._data.XT, replace(self._data, y=self.y - at_data - noise).alpha
         return SamplePath(self.groups, self.terms, priors, XT, v)
 
@@ -304,6 +329,14 @@ def _numbers(values: Any) -> Array:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"points and values must be arrays of numbers: {error}") from None
+
+
+def _variances(values: Any, n: int) -> Array:
+    """Known variances of n values, checked and copied; zeros for None."""
+    known = np.zeros(n) if values is None else _numbers(values).copy()
+    if known.shape != (n,) or not (np.isfinite(known) & (known >= 0.0)).all():
+        raise DataError(f"known_variance must be {n} finite numbers from 0 up, one for each value; got {values!r:.80}")
+    return known
 
 
 def _read_only(array: Any) -> Any:

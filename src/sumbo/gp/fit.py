@@ -1,6 +1,6 @@
 """Hyperparameters: marginal likelihood and its exact gradient, priors, multi-start L-BFGS-B.
 
-    log p(y | X) = -1/2 y^T K^-1 y - 1/2 log |K| - n/2 log 2 pi,     K = sum_j K_j + noise I
+    log p(y | X) = -1/2 y^T K^-1 y - 1/2 log |K| - n/2 log 2 pi,     K = sum_j K_j + noise I + diag(v)
     d log p / d theta = 1/2 tr((alpha alpha^T - K^-1) dK / d theta),  alpha = K^-1 y
 
 The logs of the hyperparameters are an affine map of a vector theta whose blocks are
@@ -17,6 +17,7 @@ there are fewer than ten points per dimension, which is most of a search.)
 |--------|--------|----------------------------------------------|
 | XT     | (D, n) | points, one row per dimension                |
 | y      | (n,)   | values, mean about zero                      |
+| v      | (n,)   | variances known beside the noise, if any are |
 | theta  | (Q,)   | c, v, [e], [delta (P,)], [epsilon (M,)]      |
 | by_l   | (P,)   | derivative by each log lengthscale           |
 | by_s2  | (M,)   | derivative by each group's log variance      |
@@ -49,29 +50,33 @@ class Evidence:
     by_log_noise: float
 
 
-def log_evidence(XT: Array, y: Array, terms: Terms, noise_variance: float) -> float:
+def log_evidence(
+    XT: Array, y: Array, terms: Terms, noise_variance: float, known_variance: Array | None = None
+) -> float:
     """log p(y | X)."""
     if len(y) == 0:
         return 0.0
-    return _solved(XT, y, terms, noise_variance)[2] - 0.5 * len(y) * linalg.LOG_2PI
+    return _solved(XT, y, terms, noise_variance, known_variance)[2] - 0.5 * len(y) * linalg.LOG_2PI
 
 
-def evidence_with_gradient(XT: Array, y: Array, terms: Terms, noise_variance: float) -> Evidence:
+def evidence_with_gradient(
+    XT: Array, y: Array, terms: Terms, noise_variance: float, known_variance: Array | None = None
+) -> Evidence:
     """log p(y | X) and its gradient by the logs of lengthscales, variances and noise variance."""
     if len(y) == 0:  # LAPACK refuses empty matrices
         return Evidence(0.0, np.zeros(len(terms.dims)), np.zeros(len(terms.s2)), 0.0)
-    L, alpha, value = _solved(XT, y, terms, noise_variance)
+    L, alpha, value = _solved(XT, y, terms, noise_variance, known_variance)
     K_inv = linalg.inverse_in_place(L)
     by_l, by_s2 = kernels.evidence_traces(XT, terms, alpha, K_inv)
     by_noise = 0.5 * noise_variance * float(alpha @ alpha - K_inv.trace())
     return Evidence(value - 0.5 * len(y) * linalg.LOG_2PI, by_l, by_s2, by_noise)
 
 
-def _solved(XT: Array, y: Array, terms: Terms, noise_variance: float) -> tuple[Array, Array, float]:
+def _solved(
+    XT: Array, y: Array, terms: Terms, noise_variance: float, known_variance: Array | None
+) -> tuple[Array, Array, float]:
     def covariance() -> Array:
-        K = kernels.gram(XT, terms)
-        K.flat[:: len(K) + 1] += noise_variance
-        return K
+        return linalg.add_noise(kernels.gram(XT, terms), noise_variance, known_variance)
 
     return linalg.solved(covariance(), y, covariance)
 
@@ -157,7 +162,12 @@ class Fit:
 
 
 def fit_hyperparameters(
-    XT: Array, y: Array, terms: Terms, settings: FitSettings, previous: Hyperparameters | None = None
+    XT: Array,
+    y: Array,
+    terms: Terms,
+    settings: FitSettings,
+    previous: Hyperparameters | None = None,
+    known_variance: Array | None = None,
 ) -> Fit:
     """Maximise evidence times prior from several starts, the previous optimum among them.
 
@@ -166,7 +176,7 @@ def fit_hyperparameters(
     if settings.thrifty_from is not None and len(y) >= settings.thrifty_from * (1 if previous else _COLD):
         steps = min(settings.evaluations, max(_LEAST_STEPS, _STEPS_TIMES_N // len(y)))
         settings = replace(settings, starts=0, evaluations=steps)
-    problem = _Posterior(XT, y, terms, settings)
+    problem = _Posterior(XT, y, terms, settings, known_variance)
     starts = [] if previous is None else [problem.theta_of(previous)]
     cold = max(settings.starts, not starts)
     if cold:
@@ -203,8 +213,10 @@ def _follow(problem: "_Posterior", start: Array, evaluations: int) -> tuple[Arra
 class _Posterior:
     """log p(y | X, theta) + log p(theta) as a function of theta. Counts its calls; else unchanging."""
 
-    def __init__(self, XT: Array, y: Array, terms: Terms, settings: FitSettings) -> None:
-        self.XT, self.y, self.terms, self.settings = XT, y, terms, settings
+    def __init__(
+        self, XT: Array, y: Array, terms: Terms, settings: FitSettings, known_variance: Array | None = None
+    ) -> None:
+        self.XT, self.y, self.terms, self.settings, self.known_variance = XT, y, terms, settings, known_variance
         sizes = np.diff(terms.offsets)
         self.P, self.M = int(sizes.sum()), len(sizes)
         self.y_variance = float(np.mean(np.square(y))) or 1.0
@@ -264,11 +276,11 @@ class _Posterior:
 
     def negative(self, theta: Array) -> float:
         terms, noise, log_prior = self._at(theta)
-        return -log_evidence(self.XT, self.y, terms, noise) - log_prior
+        return -log_evidence(self.XT, self.y, terms, noise, self.known_variance) - log_prior
 
     def negative_with_gradient(self, theta: Array) -> tuple[float, Array]:
         terms, noise, log_prior = self._at(theta)
-        e = evidence_with_gradient(self.XT, self.y, terms, noise)
+        e = evidence_with_gradient(self.XT, self.y, terms, noise, self.known_variance)
         head = [e.by_log_lengthscale.sum(), e.by_log_variance.sum()] + [e.by_log_noise] * self.fits_noise
         extra = [e.by_log_lengthscale] * self.settings.ard + [e.by_log_variance] * self.settings.group_scales
         gradient = np.concatenate([head, *extra]) - self.precision * (theta - self.mean)

@@ -120,6 +120,12 @@ def cholesky_in_place(K: Array, again: Callable[[], Array] | None = None) -> tup
         K.flat[:: len(K) + 1] += jitter
 
 
+def add_noise(K: Array, noise_variance: float, known_variance: Array | None = None) -> Array:
+    """K, to whose diagonal the noise was added: the same for all values, and what is known of each, (n,)."""
+    K.flat[:: len(K) + 1] += noise_variance if known_variance is None else noise_variance + known_variance
+    return K
+
+
 def inverse_in_place(L: Array) -> Array:
     """(L L^T)^-1 in the lower half of L's own memory."""
     U, _ = lapack.dpotri(L.T, lower=0, overwrite_c=1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from sumbo._typing import Array
 
+_LARGEST = 1e3  # standard deviation of s that is used; such a value says nothing, and more would spoil the arithmetic
 _CHARGE = 0.15  # nats for each value: heavy tails pay several times that, sums of functions of groups half
 
 
@@ -40,6 +41,7 @@ class OutcomeTransform:
     Attributes:
         s: standardised values.
         centre, unit: y = centre + unit * s.
+        std: standard deviations of s that are known; None where none is above 0.
         warped: is the worse half of the values warped on the model's scale?
     """
 
@@ -47,10 +49,14 @@ class OutcomeTransform:
     centre: float = 0.0
     unit: float = 1.0
     warped: bool = False
+    std: Array | None = None
 
     @classmethod
-    def of(cls, y: Array, *, warped: bool = False) -> "OutcomeTransform":
-        """From all values told; a failed one counts as the worst seen, so that it repels the search."""
+    def of(cls, y: Array, std: Array | None = None, *, warped: bool = False) -> "OutcomeTransform":
+        """From all values told, and what is known of their standard deviations, NaN where that is nothing.
+
+        A failed one counts as the worst seen, so that it repels the search; its deviation is of no value.
+        """
         failed = ~np.isfinite(y)
         y = np.zeros(len(y)) if failed.all() else np.where(failed, y[~failed].min(), y)
         s = standardise(y)
@@ -58,12 +64,23 @@ class OutcomeTransform:
             return cls(s, float(y[0]) if len(y) else 0.0, 0.0, warped)
         low, high = np.argmin(s), np.argmax(s)
         half = (y[high] / 2.0 - y[low] / 2.0) / (s[high] - s[low])  # of the unit: the range itself may be infinite
-        return cls(s, float(2.0 * (y[low] / 2.0 - half * s[low])), float(2.0 * half), warped)
+        if std is not None:
+            with np.errstate(over="ignore"):
+                std = np.where(failed | ~(std > 0.0), 0.0, np.minimum(std / 2.0 / half, _LARGEST))
+            std = std if std.any() else None
+        return cls(s, float(2.0 * (y[low] / 2.0 - half * s[low])), float(2.0 * half), warped, std)
 
     @property
     def z(self) -> Array:
         """The values on the model's scale."""
         return self._warp.z if self.warped else self.s
+
+    @property
+    def known_variance(self) -> Array | None:
+        """The known variances of z, to first order: the square of the map's slope times that of s (delta method)."""
+        if self.std is None:
+            return None
+        return np.square(self.std * self._warp.slopes(self.s) if self.warped else self.std)
 
     @property
     def log_slope(self) -> float:
@@ -118,6 +135,10 @@ class _Warp:
     log_slopes: float
     median: float
     span: float
+
+    def slopes(self, s: Array) -> Array:
+        """dz / ds."""
+        return 1.0 / (self.spread * (1.0 + np.maximum(self.median - s, 0.0) / self.span))
 
     def undo(self, z: Array) -> Array:
         """s = w - c (exp(d) - 1 - d) with w = mean + spread * z, and d how many spans c it is below the median."""

@@ -1,7 +1,7 @@
 """What is computed from the observations once and shared by all groups: exactly, or through some of them where many.
 
 `AdditiveGP` has the one or the other and does not ask which. `Exact`: K = L L^T is the covariance of all points with
-noise, and alpha = K^-1 y.
+noise, of the values in general and of each one by itself, and alpha = K^-1 y.
 
 `Sparse`: a model on some observations, the support, that still learns from all, at a cost linear in n. It is the fully
 independent training conditional (FITC) approximation: the function is what the kernel at m support points U spans, and
@@ -9,7 +9,7 @@ beside it each observation has a part of its own, as large as what the support l
 
     mean(z)     = k(z, U) a,                 a = L^-T B^-1 sum_i a_i y_i / lambda_i
     variance(z) = k(z, z) - |k(z, U) L^-T C|^2
-    L L^T = K(U, U),   a_i = L^-1 k(U, x_i),   lambda_i = noise + k(x_i, x_i) - |a_i|^2
+    L L^T = K(U, U),   a_i = L^-1 k(U, x_i),   lambda_i = noise + v_i + k(x_i, x_i) - |a_i|^2
     B = I + sum_i a_i a_i^T / lambda_i,        C C^T = I - B^-1
 
 Both have the form of the exact posterior with U in place of X, `a` for alpha and C^T L^-1 for the inverse factor, so
@@ -21,6 +21,7 @@ bend the model near the best points, which are support.
 |--------|------------------|----------------------------------------------------------|
 | XT     | (D, n) or (D, m) | points that predictions refer to: all, or the support U  |
 | points | (D, n)           | all points                                               |
+| v      | (n,)             | known variance of each value beside the noise; often 0   |
 | alpha  | (n,) or (m,)     | K^-1 y, or a                                             |
 | L_inv  | (n, n) or (m, m) | inverse of the Cholesky factor, or C^T L^-1              |
 | A      | (n, m)           | one row a_i / sqrt(lambda_i) per observation             |
@@ -50,16 +51,18 @@ class Exact:
     noise_variance: float
     XT: Array
     y: Array
+    known_variance: Array  # v
     factor: linalg.Factor
 
     @classmethod
-    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array, jitter: float = 0.0) -> "Exact":
+    def condition(
+        cls, terms: Terms, noise_variance: float, X: Array, y: Array, known_variance: Array, jitter: float = 0.0
+    ) -> "Exact":
         """From scratch: O(n^3). The jitter is added to the diagonal, and more where it takes more."""
         XT = np.array(X.T, order="C")  # a copy: what the caller does to X later is none of our business
-        K = kernels.gram(XT, terms)
-        K.flat[:: len(K) + 1] += noise_variance + jitter
+        K = linalg.add_noise(kernels.gram(XT, terms), noise_variance + jitter, known_variance)
         L, more = linalg.cholesky_in_place(K)
-        return cls(terms, noise_variance, XT, y, linalg.Factor(L, len(y), jitter + more, [len(y)]))
+        return cls(terms, noise_variance, XT, y, known_variance, linalg.Factor(L, len(y), jitter + more, [len(y)]))
 
     @property
     def points(self) -> Array:
@@ -69,15 +72,15 @@ class Exact:
     def jitter(self) -> float:
         return self.factor.jitter
 
-    def append(self, z: Array, value: float) -> "Exact":
+    def append(self, z: Array, value: float, known_variance: float = 0.0) -> "Exact":
         """One more observation: O(n^2), z as a column (D, 1)."""
         k = kernels.cross(z, self.XT, self.terms)[0]
-        diagonal = float(self.terms.s2.sum()) + self.noise_variance
-        XT, y = np.hstack([self.XT, z]), np.append(self.y, value)
+        diagonal = float(self.terms.s2.sum()) + self.noise_variance + known_variance
+        XT, y, v = np.hstack([self.XT, z]), np.append(self.y, value), np.append(self.known_variance, known_variance)
         factor = self.factor.append(k, diagonal)
         if factor is None:
-            return Exact.condition(self.terms, self.noise_variance, XT.T, y, linalg.SMALLEST_PIVOT * diagonal)
-        return replace(self, XT=XT, y=y, factor=factor)
+            return Exact.condition(self.terms, self.noise_variance, XT.T, y, v, linalg.SMALLEST_PIVOT * diagonal)
+        return replace(self, XT=XT, y=y, known_variance=v, factor=factor)
 
     def hallucinate(self, ZT: Array) -> "Exact":
         """p more observations at ZT (D, p) that are just what was predicted there: O(n^2 p).
@@ -89,8 +92,9 @@ class Exact:
         B = self.factor.solve_lower_rows(k)
         S = kernels.gram(ZT, self.terms) - B @ B.T
         S.flat[:: len(S) + 1] += self.noise_variance + self.factor.jitter
-        y = np.append(self.y, k @ self.alpha)
-        there = replace(self, XT=np.hstack([self.XT, ZT]), y=y, factor=self.factor.bordered(B, S))
+        y, v = np.append(self.y, k @ self.alpha), np.append(self.known_variance, np.zeros(len(S)))
+        XT, factor = np.hstack([self.XT, ZT]), self.factor.bordered(B, S)
+        there = replace(self, XT=XT, y=y, known_variance=v, factor=factor)
         there.__dict__["alpha"] = np.append(self.alpha, np.zeros(len(S)))
         return there
 
@@ -133,6 +137,7 @@ class Sparse:
     noise_variance: float
     XT: Array
     y: Array
+    known_variance: Array  # v
     points: Array
     L_inv_U: Array  # L^-1
     rows: Array  # (capacity, m), rows 0 to n - 1 valid
@@ -142,7 +147,7 @@ class Sparse:
     jitter: float
 
     @classmethod
-    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array) -> "Sparse":
+    def condition(cls, terms: Terms, noise_variance: float, X: Array, y: Array, known_variance: Array) -> "Sparse":
         """From scratch: O(n m^2)."""
         points = np.array(X.T, order="C")
         n, m = len(y), support_size(len(y))
@@ -153,28 +158,30 @@ class Sparse:
         factor = linalg.cholesky(K)
         L_inv = factor.inverse_lower()
         rows = np.empty((n + n // 8, m))
-        known = cls(terms, noise_variance, UT, y[:0], points[:, :0], L_inv, rows, [0], y[:0], np.eye(m), factor.jitter)
+        none, no_points = y[:0], points[:, :0]
+        known = cls(terms, noise_variance, UT, none, none, no_points, L_inv, rows, [0], none, np.eye(m), factor.jitter)
         for a in range(0, n, _BLOCK):
-            block = np.ascontiguousarray(points[:, a : a + _BLOCK])
-            known = known._grown(block, kernels.cross(block, UT, terms), y[a : a + _BLOCK])
+            some = slice(a, a + _BLOCK)
+            block = np.ascontiguousarray(points[:, some])
+            known = known._grown(block, kernels.cross(block, UT, terms), y[some], known_variance[some])
         return known
 
-    def append(self, z: Array, value: float) -> "Sparse":
+    def append(self, z: Array, value: float, known_variance: float = 0.0) -> "Sparse":
         """One more observation: O(m^2), z as a column (D, 1)."""
-        return self._grown(z, kernels.cross(z, self.XT, self.terms), np.array([value]))
+        return self._grown(z, kernels.cross(z, self.XT, self.terms), np.array([value]), np.array([known_variance]))
 
     def hallucinate(self, ZT: Array) -> "Sparse":
         """p more observations at ZT (D, p) that are what was predicted there: O(m^2 p). The mean does not change."""
         k = kernels.cross(ZT, self.XT, self.terms)
-        there = self._grown(ZT, k, k @ self.alpha)
+        there = self._grown(ZT, k, k @ self.alpha, np.zeros(len(k)))
         there.__dict__["alpha"] = self.alpha
         return there
 
-    def _grown(self, ZT: Array, k: Array, values: Array) -> "Sparse":
+    def _grown(self, ZT: Array, k: Array, values: Array, known_variance: Array) -> "Sparse":
         n, end = len(self.y), len(self.y) + len(k)
         A = k @ self.L_inv_U.T
         unexplained = float(self.terms.s2.sum()) - np.einsum("im,im->i", A, A)
-        deviations = np.sqrt(self.noise_variance + np.maximum(unexplained, 0.0))
+        deviations = np.sqrt(self.noise_variance + known_variance + np.maximum(unexplained, 0.0))
         A /= deviations[:, None]
         rows, used = self.rows, self.used
         if used[0] != n or end > len(rows):  # another branch grew here already, or there is no room
@@ -186,6 +193,7 @@ class Sparse:
             self,
             points=np.hstack([self.points, ZT]),
             y=np.append(self.y, values),
+            known_variance=np.append(self.known_variance, known_variance),
             rows=rows,
             used=used,
             deviations=np.append(self.deviations, deviations),

@@ -76,7 +76,8 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
     index: NDArray[np.int64] = np.arange(model.n)
     if not isinstance(model._observed(), Exact):
         index = chosen(model.y, _MOST).astype(np.int64)
-        model = model.condition(model.X[index], model.y[index])
+        v = model.known_variance
+        model = model.condition(model.X[index], model.y[index], known_variance=None if v is None else v[index])
     return LeftOut(index, model.y.copy(), *model.leave_one_out())
 
 
@@ -278,8 +279,9 @@ class StudyAnalysis:
         counts = np.unique(np.geomspace(_LEAST, min(model.n, _STEP_POINTS), _STEPS).round().astype(int)).tolist()
         models: list[AdditiveGP] = []
         for n in counts:
-            y = self.model.y[:n]
-            model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(models))
+            y, v = self.model.y[:n], self.model.known_variance
+            v = None if v is None else v[:n]
+            model = model.fit(self.model.X[:n], y - y.mean(), warm=bool(models), known_variance=v)
             models.append(model)
         return {
             "values seen": counts,

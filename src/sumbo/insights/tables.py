@@ -143,7 +143,9 @@ def interactions(
 
     start = inside(known.start.groups, 1)
     if known.groups is None and len(kept) > 1 and known.max_group_size > 1:
-        y = OutcomeTransform.of(context.y).s  # not the model's, which may be warped: a warped sum is no sum any more
+        # Not the model's transform, which may be warped: a warped sum is no sum any more.
+        plain = OutcomeTransform.of(context.y, context.std)
+        y, v = plain.s, plain.known_variance
         some = chosen(y, min(_POINTS, len(y)))
         # A chain goes through the units some twenty times, and evaluates up to all places of each in four of these.
         enough = max(20_000, _CHAINS * 5 * min(len(known.units), len(kept)) ** 2)
@@ -156,6 +158,7 @@ def interactions(
             evaluations=evaluations or enough,
             together=inside(known.together, 2),
             apart=inside(known.apart, 2),
+            known_variance=None if v is None else v[some],
         ).together
     else:
         together = np.eye(len(kept))
@@ -175,12 +178,13 @@ def importance(model: AdditiveGP, space: Space, rng: np.random.Generator) -> Imp
             "the model sees no difference between points yet, so there is nothing to explain; tell more values, and "
             "check that the objective depends on its parameters"
         )
-    names, groups = space.names, model.decomposition.groups
+    names, groups, known = space.names, model.decomposition.groups, model.known_variance
+    noise = model.noise_variance + (0.0 if known is None else float(known.mean()))
     return Importances(
         _sorted(_row((name,), found.parameters[:, i]) for i, name in enumerate(names)),
         _sorted(_row(tuple(names[i] for i in group), found.groups[:, j]) for j, group in enumerate(groups)),
         _row(names, found.rest),
-        _row((), model.noise_variance / (model.noise_variance + found.variance)),
+        _row((), noise / (noise + found.variance)),
         model.n,
     )
 

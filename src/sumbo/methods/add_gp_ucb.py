@@ -123,11 +123,16 @@ class AddGPUCB(SurrogateMethod):
     def surrogate(self, space: Space) -> SurrogateSettings:
         known, d = self.group_constraints(space), self.group_size
 
-        def choose(X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
+        def choose(X: Array, y: Array, v: Array | None, model: AdditiveGP, rng: np.random.Generator) -> Decomposition:
             if self.learn == "search":
-                return structure.search(X, y, model, rng, max_group_size=d, together=known.together, apart=known.apart)
+                together, apart = known.together, known.apart
+                return structure.search(
+                    X, y, model, rng, max_group_size=d, together=together, apart=apart, known_variance=v
+                )
             trials = space.dim if self.trials is None else self.trials
-            return structure.random_trials(X, y, model, rng, group_size=d, trials=trials, draw=known.random)
+            return structure.random_trials(
+                X, y, model, rng, group_size=d, trials=trials, draw=known.random, known_variance=v
+            )
 
         start = known.random(np.random.default_rng(0)) if known.groups is None else known.groups
         learned = None if known.groups is not None or self.learn == "none" else choose

@@ -161,7 +161,7 @@ class Auto(SurrogateMethod):
 
 
 def _searched(
-    known: GroupConstraints, X: Array, y: Array, model: AdditiveGP, rng: np.random.Generator
+    known: GroupConstraints, X: Array, y: Array, v: Array | None, model: AdditiveGP, rng: np.random.Generator
 ) -> Decomposition:
     some = chosen(y, min(_SEARCH_POINTS, len(y)))
     return structure.search(
@@ -173,6 +173,7 @@ def _searched(
         evaluations=int(_SEARCH_WORK / len(some) * min(1.0, _FULL_WORK / len(some))),
         together=known.together,
         apart=known.apart,
+        known_variance=None if v is None else v[some],
     )
 
 

@@ -2,12 +2,14 @@
 
 The model is a function of (history, `ModelState`). The covariance is factorised at the number of observations at which
 hyperparameters were learned, and grows by a row for every later one, so a model found in the cache and one rebuilt from
-a saved state are the same to the last bit.
+a saved state are the same to the last bit. Where standard deviations of values are known, it is factorised every time:
+on the model's scale, which every new value changes, they are all new.
 
 | symbol | shape  | meaning                                                     |
 |--------|--------|-------------------------------------------------------------|
 | X      | (n, D) | observations, failed ones among them at the worst value     |
 | z      | (n,)   | their values on the model's scale                           |
+| v      | (n,)   | variances of these that are known, where any are            |
 """
 
 import time
@@ -36,8 +38,8 @@ _LEARNED = ("groups", "lengthscales", "scales", "noise_variance", "learned_at") 
 _HURRIED = 50  # observations in a model made in a hurry, at least
 _HURRIED_SHARE = 0.4  # of the time left, for the model
 
-# Given points, values on the model's scale, the present model, and randomness: the groups to use from now on.
-ChooseGroups = Callable[[Array, Array, AdditiveGP, np.random.Generator], Decomposition]
+# Given X, z, v, the present model, and randomness: the groups to use from now on.
+ChooseGroups = Callable[[Array, Array, Array | None, AdditiveGP, np.random.Generator], Decomposition]
 Due = Callable[[int, int], bool]  # given n and the n of the last time: again?
 
 
@@ -163,13 +165,14 @@ class _Update:
         self.blank = AdditiveGP(settings.start, kernel=settings.kernel, categories=categories, full_order=full_order)
         self.state = ModelState.from_dict(context.state, self.blank) if context.state else None
         self.known = None if self.state is None else self.state.model(self.blank)
-        self.transform = OutcomeTransform.of(context.y, warped=self.state is not None and self.state.warped)
+        warped = self.state is not None and self.state.warped
+        self.transform = OutcomeTransform.of(context.y, context.std, warped=warped)
 
     def made(self) -> tuple[AdditiveGP, ModelState | None]:
         state, settings, n = self.state, self.settings, self.n
         if n < settings.explore_until:
             tiny = replace(self.blank, lengthscales=_TINY, noise_variance=settings.fit.noise)
-            return self._scaled(tiny.condition(self.X, self.transform.z)), None
+            return self._scaled(self._conditioned(tiny)), None
         if self._too_late():
             return self._scaled(self._hurried()), state
         if state is None or self.known is None:
@@ -190,26 +193,24 @@ class _Update:
 
     def _learn(self) -> tuple[AdditiveGP, ModelState]:
         """Learn hyperparameters, and groups where these are taken as they are chosen."""
-        settings, fit, known = self.settings, self._fit(self.state), self.known
-        X, z = self.X, self.transform.z
-        groups = None
+        settings, known, groups = self.settings, self.known, None
         if settings.choose is not None and not settings.decisive:
-            known = known or self.blank.fit(X, z, settings=fit)
-            groups = settings.choose(X, z, known, self.context.rng)
+            known = known or self._fitted(self.blank, self.state)
+            groups = self._chosen(settings.choose, known, self.transform)
         if groups is not None and known is not None and groups != known.decomposition:
-            model = regrouped(self.blank, groups).fit(X, z, settings=fit)
+            model = self._fitted(regrouped(self.blank, groups), self.state)
         else:
-            model = (known or self.blank).fit(X, z, settings=fit, warm=self.known is not None)
+            model = self._fitted(known or self.blank, self.state, warm=self.known is not None)
         state = self._kept(model, self.state)
         if self._warp_due() and self.n <= _AT_ONCE:
-            return self._consider_warp(self._scaled(model), state)
-        return self._scaled(model), state
+            return self._consider_warp(model, state)
+        return model, state
 
     def _consider_warp(self, model: AdditiveGP, state: ModelState) -> tuple[AdditiveGP, ModelState]:
         """The model on the scale that it has or on the other one, whichever is better."""
         state = replace(state, warp_considered_at=self.n)
         transform = replace(self.transform, warped=not state.warped)
-        other = self._scaled(model.fit(self.X, transform.z, settings=self._fit(state), warm=True), transform)
+        other = self._fitted(model, state, transform, warm=True)
         if not is_better(other, model):
             return model, state
         return other, replace(self._kept(other, state), warped=transform.warped)
@@ -222,7 +223,7 @@ class _Update:
         """
         state = replace(state, free_considered_at=self.n)
         other_state = replace(state, free=not state.free)
-        other = model.fit(self.X, self.transform.z, settings=self._fit(other_state), warm=True)
+        other = self._fitted(model, other_state, warm=True)
         gain = other.log_marginal_likelihood() - model.log_marginal_likelihood()
         charge = float(len(model.lengthscales))
         if gain > (-charge if state.free else charge):
@@ -235,7 +236,7 @@ class _Update:
         A warped sum is no sum any more: with warped values, every other search looks at them as they are.
         """
         present, warped = self._present(), state.warped and state.searched_plain
-        groups = choose(self.X, replace(self.transform, warped=warped).z, present, self.context.rng)
+        groups = self._chosen(choose, present, replace(self.transform, warped=warped))
         state = replace(state, searched_at=self.n, searched_plain=not warped)
         if groups == present.decomposition:
             return present, state
@@ -247,7 +248,7 @@ class _Update:
         transform = replace(self.transform, warped=state.candidate_warped)
         state = replace(state, candidate=None, candidate_warped=False)
         other = regrouped(known, groups).with_hyperparameters(_carried_over(known, groups))
-        other = self._scaled(other.fit(self.X, transform.z, settings=self._fit(state), warm=True), transform)
+        other = self._fitted(other, state, transform, warm=True)
         if is_better(other, present):
             return other, replace(self._kept(other, state), warped=transform.warped)
         return present, state
@@ -255,9 +256,28 @@ class _Update:
     def _scaled(self, model: AdditiveGP, transform: OutcomeTransform | None = None) -> AdditiveGP:
         return replace(model, outcome_transform=transform or self.transform)
 
-    def _fit(self, state: ModelState | None) -> FitSettings:
+    def _chosen(self, choose: ChooseGroups, model: AdditiveGP, transform: OutcomeTransform) -> Decomposition:
+        return choose(self.X, transform.z, transform.known_variance, model, self.context.rng)
+
+    def _fitted(
+        self,
+        model: AdditiveGP,
+        state: ModelState | None,
+        transform: OutcomeTransform | None = None,
+        *,
+        warm: bool = False,
+    ) -> AdditiveGP:
+        """The model with hyperparameters learned from all values, as freely as the state says."""
         free = self.settings.free_fit if state is not None and state.free else None
-        return free or self.settings.fit
+        fit, scale = free or self.settings.fit, transform or self.transform
+        return self._scaled(
+            model.fit(self.X, scale.z, settings=fit, warm=warm, known_variance=scale.known_variance), scale
+        )
+
+    def _conditioned(self, model: AdditiveGP, some: Any = slice(None)) -> AdditiveGP:
+        """The model with some of the observations."""
+        z, v = self.transform.z, self.transform.known_variance
+        return model.condition(self.X[some], z[some], known_variance=None if v is None else v[some])
 
     def _warp_due(self) -> bool:
         return self.settings.warp and _is_grown(self.n, 0 if self.state is None else self.state.warp_considered_at)
@@ -280,29 +300,30 @@ class _Update:
 
     def _hurried(self) -> AdditiveGP:
         """The best model that can be had before the deadline: nothing is learned, perhaps not all points are used."""
-        known, X, z, deadline = self.known, self.X, self.transform.z, self.context.deadline
+        known, deadline = self.known, self.context.deadline
         if known is None or self.state is None or self.state.learned_at > self.n:
             sizes = np.array([len(group) for group in self.blank.groups])
             lengthscales, scales = 0.5 * np.sqrt(np.repeat(sizes, sizes)), np.sqrt(sizes / sizes.sum())
             known = self.blank.with_hyperparameters(Hyperparameters(lengthscales, scales, 1e-3))
         # The best points are those worth knowing well. How many can be had in time only a smaller model tells.
-        best, until = np.argsort(-z, kind="stable"), (1.0 - _HURRIED_SHARE) * deadline.left
+        best, until = np.argsort(-self.transform.z, kind="stable"), (1.0 - _HURRIED_SHARE) * deadline.left
         size = _HURRIED
         while size < self.n:
             began = time.monotonic()
-            some = np.sort(best[:size])
-            model = known.condition(X[some], z[some])
+            model = self._conditioned(known, np.sort(best[:size]))
             model.posterior(model.X[:1])  # what all predictions share
             size *= 2
             if deadline.left - 8.0 * (time.monotonic() - began) < until:  # O(n^3)
                 return model
         cached = self._cached(known, 0)
-        return known.condition(X, z) if cached is None or self.n - cached.n >= _HURRIED else self._up_to_date(known, 0)
+        slow = cached is None or self.n - cached.n >= _HURRIED
+        return self._conditioned(known) if slow else self._up_to_date(known, 0)
 
     def _up_to_date(self, known: AdditiveGP, learned_at: int) -> AdditiveGP:
         """`known` with all observations: factorised at `learned_at`, then row by row, from the cache where it fits."""
         X, z = self.X, self.transform.z
-        model = self._cached(known, learned_at) or known.condition(X[:learned_at], z[:learned_at])
+        at_once = learned_at if self.transform.known_variance is None else self.n
+        model = self._cached(known, at_once) or self._conditioned(known, slice(at_once))
         for i in range(model.n, self.n):
             model = model.append(X[i], z[i])
         return model.with_values(z) if self.n else model
@@ -313,8 +334,9 @@ class _Update:
         if cache is None or not learned_at <= cache.n <= self.n or cache.decomposition != known.decomposition:
             return None
         names = ("lengthscales", "scales", "noise_variance")
-        same = all(np.array_equal(getattr(cache, name), getattr(known, name)) for name in names)
-        return cache if same and np.array_equal(cache.X, self.X[: cache.n]) else None
+        pairs: list[Any] = [(getattr(cache, name), getattr(known, name)) for name in names]
+        pairs += [(cache.X, self.X[: cache.n]), (cache.known_variance, self.transform.known_variance)]
+        return cache if all(np.array_equal(a, b) for a, b in pairs) else None
 
 
 def _is_grown(n: int, considered_at: int) -> bool:

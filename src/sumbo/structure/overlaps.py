@@ -10,7 +10,7 @@ other: each is noise to the others.) A clique of pairs becomes one group where t
 | F      | (f, n)    | all functions, of dimensions and then of pairs                |
 | lam    | (f,)      | variances of their coefficients                               |
 | theta  | (Q,)      | u (D,), t (p,), r (p - 1,), v (E,), s (E,), log noise         |
-| L_inv  | (n, n)    | inverse of the Cholesky factor of K = F^T lam F + 1 + noise I |
+| L_inv  | (n, n)    | inverse of the Cholesky factor of K = F^T lam F + 1 + noise   |
 """
 
 import itertools
@@ -58,6 +58,7 @@ def search_overlapping(
     evaluations: int = 2000,
     together: Wishes = (),
     apart: Wishes = (),
+    known_variance: Array | None = None,
 ) -> Decomposition:
     """Groups that may overlap: the pairs that interact, cliques of them, and every dimension that is in none alone.
 
@@ -69,11 +70,12 @@ def search_overlapping(
         evaluations: about so many evidence evaluations, each O(n^2) a function and O(n^3).
         together: sets of dimensions that share a group.
         apart: sets of dimensions of which no two share a group.
+        known_variance: what each value is known to vary by beside the noise, (n,), in the units of y squared.
 
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    named, problem, _ = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, _ = sorted_problem(X, y, model, max_group_size, together, apart, known_variance)
     units = [unit for unit in problem.rules.units if len(unit) > 1]
     problem = problem.on_some(_POINTS, rng)
     groups: list[Group] = list(units)
@@ -116,8 +118,10 @@ class Spectral:
     Counts its evidence evaluations; else unchanging.
     """
 
-    def __init__(self, X: Array, y: Array, nominal: NDArray[np.bool_], degree: int) -> None:
-        (self.n, self.D), self.y, self.p = X.shape, y, degree
+    def __init__(
+        self, X: Array, y: Array, nominal: NDArray[np.bool_], degree: int, known_variance: Array | None = None
+    ) -> None:
+        (self.n, self.D), self.y, self.p, self.known_variance = X.shape, y, degree, known_variance
         self.phi = np.array([one_dimensional(x, bool(c), degree) for x, c in zip(X.T, nominal, strict=True)])
         products = [(a, total - a) for total in range(2, degree + 1) for a in range(1, total)]
         self.a, self.b = np.array(products).T - 1
@@ -177,8 +181,7 @@ class Spectral:
     def _solved(self, F: Array, lam: Array, noise: float) -> tuple[Array, Array, float]:
         """alpha = K^-1 y, L^-1, and the log evidence but for its constant."""
         self.evaluations += 1
-        K = (F.T * lam) @ F + self.scale
-        K.flat[:: self.n + 1] += noise
+        K = linalg.add_noise((F.T * lam) @ F + self.scale, noise, self.known_variance)
         L, alpha, value = linalg.solved(K, self.y)
         return alpha, solve_triangular(L, np.eye(self.n), lower=True, check_finite=False), value
 
@@ -281,9 +284,9 @@ class _Pairs:
     """The search for pairs. A pair costs the log of how many there are to choose from."""
 
     def __init__(self, problem: Problem, evaluations: int) -> None:
-        self.data, self.limit = (problem.XT.T, problem.y, problem.nominal), evaluations
+        self.problem, self.limit = problem, evaluations
         self.spent = 0  # by models of other degrees
-        self.model = Spectral(*self.data, _DEGREE)
+        self.model = self._of_degree(_DEGREE)
         rules = problem.rules
         unit_of = {i: u for u, unit in enumerate(rules.units) for i in unit}
         pairs = list(itertools.combinations(range(self.model.D), 2))
@@ -291,6 +294,10 @@ class _Pairs:
         others = [pair for pair in pairs if pair not in self.known]
         self.open = [(i, k) for i, k in others if rules.allows((unit_of[i], unit_of[k]))]
         self.charge = float(np.log(max(2, len(pairs))))
+
+    def _of_degree(self, p: int) -> Spectral:
+        at = self.problem
+        return Spectral(at.XT.T, at.y, at.nominal, p, at.known_variance)
 
     def search(self) -> tuple[Pair, ...]:
         E = len(self.known)
@@ -372,7 +379,7 @@ class _Pairs:
         if not self._left:
             return state
         steps = max(1, min(40, self._left // 8))
-        models = [self.model] + [Spectral(*self.data, p) for p in range(2, _DEGREE)]
+        models = [self.model] + [self._of_degree(p) for p in range(2, _DEGREE)]
         states = [state] + [m.fitted(self.model.of_lower_degree(state, m.p), steps) for m in models[1:]]
         best = max(range(len(states)), key=lambda k: states[k].value)
         self.spent = sum(model.evaluations for model in models) - models[best].evaluations

@@ -64,6 +64,7 @@ def search(
     evaluations: int = 500,
     together: Wishes = (),
     apart: Wishes = (),
+    known_variance: Array | None = None,
 ) -> Decomposition:
     """The groups with the highest evidence and prior that are found, hyperparameters fitted to each candidate.
 
@@ -76,11 +77,12 @@ def search(
             is wished, half of them go into groups of one size, which then have half of the prior.
         together: sets of dimensions that share a group.
         apart: sets of dimensions of which no two share a group.
+        known_variance: what each value is known to vary by beside the noise, (n,), in the units of y squared.
 
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
     """
-    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart, known_variance)
     rules, of_one_size = problem.rules, 0
     if len(y) < 2:
         return named(map(rules.dims, present))
@@ -164,7 +166,7 @@ def _pair_weights(problem: Problem, rng: np.random.Generator) -> Array | None:
     if m < min(n, _RELAXATION_POINTS) or D < 2:
         return None
     some = problem.on_some(m, rng)
-    relaxation = Relaxation(some.XT, some.y, problem.nominal, problem.family)
+    relaxation = Relaxation(some.XT, some.y, problem.nominal, problem.family, some.known_variance)
     weights = relaxation.weights()
     problem.spent += relaxation.evaluations
     return weights
@@ -201,13 +203,15 @@ def joined(weights: Array, rules: Rules) -> Iterator[list[Group]]:
 class Relaxation:
     """The evidence of a sum over all dimensions and all pairs of them, each with a weight of its own.
 
-        K = sum_i theta_ii k_i + sum_{i<k} theta_ik k_i k_k + noise I
+        K = sum_i theta_ii k_i + sum_{i<k} theta_ik k_i k_k + noise I + diag(v)
 
     Smooth in all D (D + 1) / 2 weights, and two matrix products give its value and whole gradient.
     """
 
-    def __init__(self, XT: Array, y: Array, nominal: NDArray[np.bool_], family: int) -> None:
-        self.y, self.D = y, len(XT)
+    def __init__(
+        self, XT: Array, y: Array, nominal: NDArray[np.bool_], family: int, known_variance: Array | None = None
+    ) -> None:
+        self.y, self.D, self.known_variance = y, len(XT), known_variance
         XT, one = np.ascontiguousarray(XT), np.array([1.0 / _LENGTHSCALE**2])
         self.A = np.array([loops().packed_kernel(XT, nominal, np.array([i]), one, 1.0, family) for i in range(self.D)])
         self.upper = np.triu_indices(self.D)
@@ -227,7 +231,8 @@ class Relaxation:
         theta, noise = np.exp(log_theta[:-1]), float(np.exp(log_theta[-1]))
         A = self.A
         k = np.einsum("ip,ip->p", A, self._pairs(theta) @ A) + theta[self.single] @ A
-        L, alpha, value = linalg.solved(loops().unpacked(k, len(self.y), noise), self.y)
+        K = linalg.add_noise(loops().unpacked(k, len(self.y)), noise, self.known_variance)
+        L, alpha, value = linalg.solved(K, self.y)
         excess = (log_theta[-1] - np.log(1e-3 * self.scale)) / 1.5
         K_inv = linalg.inverse_in_place(L)
         w = loops().packed_slopes(alpha, K_inv)
@@ -355,11 +360,12 @@ def random_trials(
     group_size: int,
     trials: int,
     draw: Callable[[np.random.Generator], Decomposition] | None = None,
+    known_variance: Array | None = None,
 ) -> Decomposition:
     """The paper's partial maximisation: of the present groups and some random ones, those with the highest evidence.
 
     Every decomposition is judged with one common lengthscale, scale and noise, those of the present model. `draw` gives
-    random groups where not all are allowed; by default any of the given size.
+    random groups where not all are allowed; by default any of the given size. `known_variance`: see `search`.
     """
     XT = np.ascontiguousarray(X.T)
     common_l = float(np.exp(np.mean(np.log(model.lengthscales))))
@@ -369,7 +375,7 @@ def random_trials(
         lengthscales = np.full(sum(map(len, groups.groups)), common_l)
         variances = np.full(len(groups), total / len(groups))
         terms = Terms.build(groups.groups, lengthscales, variances, nominal=nominal, family=family)
-        return log_evidence(XT, y, terms, model.noise_variance)
+        return log_evidence(XT, y, terms, model.noise_variance, known_variance)
 
     tried = [model.decomposition]
     tried += [draw(rng) if draw else Decomposition.random(X.shape[1], group_size, rng) for _ in range(trials)]

@@ -63,6 +63,7 @@ def posterior(
     evaluations: int = 20000,
     together: Wishes = (),
     apart: Wishes = (),
+    known_variance: Array | None = None,
 ) -> StructurePosterior:
     """Probabilities of groups, under tied hyperparameters and the prior of the search.
 
@@ -73,6 +74,7 @@ def posterior(
         max_group_size: no group grows beyond this.
         evaluations: about so many evidence evaluations.
         together, apart: sets of dimensions that share a group, or of which no two do.
+        known_variance: what each value is known to vary by beside the noise, (n,), in the units of y squared.
 
     Raises:
         DecompositionError: the wishes contradict each other, or the limit.
@@ -80,7 +82,7 @@ def posterior(
     """
     if len(y) < 2:
         raise SettingError(f"a posterior needs at least 2 observations; got {len(y)}")
-    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart)
+    named, problem, present = sorted_problem(X, y, model, max_group_size, together, apart, known_variance)
     start = find(problem, present, rng, int(_SEARCH * evaluations))
     drawn = sample(problem, start.tied, start.groups, rng, evaluations - problem.spent)
     best = named(map(problem.rules.dims, start.groups))

@@ -11,6 +11,7 @@ the same data give the same groups in whatever order the parameters were listed.
 | symbol | shape        | meaning                                                                          |
 |--------|--------------|----------------------------------------------------------------------------------|
 | XT, y  | (D, n), (n,) | observations, one row per dimension; values standardised                         |
+| v      | (n,)         | variances of single values that are known beside the noise, if any are           |
 | N      |              | n (n + 1) / 2, the elements of a lower half, row after row in one vector         |
 | k      | (N,)         | covariance of one group or of the sum, without noise                             |
 | w      | (N,)         | slopes: w @ dk is the first-order change of the log evidence when k changes by dk |
@@ -85,6 +86,7 @@ class Problem:
     nominal: NDArray[np.bool_]
     family: int
     rules: Rules
+    known_variance: Array | None = None  # v
     spent: int = 0
 
     def log_prior(self, M: int) -> float:
@@ -99,7 +101,7 @@ class Problem:
         dims = [self.rules.dims(group) for group in groups]
         start = (tied or self.first_guess()).spread(dims)
         terms = Terms.build(dims, start.lengthscales, start.scales, nominal=self.nominal, family=self.family)
-        found = fit_hyperparameters(self.XT, self.y, terms, settings, start)
+        found = fit_hyperparameters(self.XT, self.y, terms, settings, start, self.known_variance)
         self.spent += found.evaluations
         score = found.log_posterior + self.log_prior(len(groups))
         return Fitted(groups, Tied.of(found.hyperparameters, dims), score)
@@ -110,11 +112,18 @@ class Problem:
         if n <= count:
             return self
         some = np.sort(rng.choice(n, count, replace=False))
-        return replace(self, XT=np.ascontiguousarray(self.XT[:, some]), y=self.y[some], spent=0)
+        v = None if self.known_variance is None else self.known_variance[some]
+        return replace(self, XT=np.ascontiguousarray(self.XT[:, some]), y=self.y[some], known_variance=v, spent=0)
 
 
 def sorted_problem(
-    X: Array, y: Array, model: AdditiveGP, max_group_size: int, together: Wishes, apart: Wishes
+    X: Array,
+    y: Array,
+    model: AdditiveGP,
+    max_group_size: int,
+    together: Wishes,
+    apart: Wishes,
+    known_variance: Array | None = None,
 ) -> tuple[Callable[[Wishes], Decomposition], Problem, list[Group]]:
     """The problem and the present groups, in the data's own order of dimensions, and a map from its to the caller's."""
     D, wishes = X.shape[1], [list(together), list(apart)]
@@ -131,7 +140,7 @@ def sorted_problem(
     rules = Rules.of(D, max_group_size, *map(places, wishes))
     present = rules.nearest(Decomposition(places(model.decomposition.groups)).canonical())
     XT, nominal = np.ascontiguousarray(X[:, dims].T), model.categories[dims] > 0
-    return named, Problem(XT, y, nominal, family_index(model.kernel), rules), present
+    return named, Problem(XT, y, nominal, family_index(model.kernel), rules, known_variance), present
 
 
 @dataclass
@@ -181,8 +190,8 @@ class Scorer:
 
     def solved(self, k: Array) -> tuple[Array, Array, float]:
         """What `linalg.solved` says of k with noise."""
-        y = self.problem.y
-        return linalg.solved(loops().unpacked(k, len(y), self.tied.noise_variance), y)
+        y, v = self.problem.y, self.problem.known_variance
+        return linalg.solved(linalg.add_noise(loops().unpacked(k, len(y)), self.tied.noise_variance, v), y)
 
 
 class PartitionMoves:
