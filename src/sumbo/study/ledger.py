@@ -234,6 +234,15 @@ class Ledger:
             self.put(record, sequence)
         return record
 
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Add a point of the user's own that waits to be evaluated. A SpaceError if it is not in the space."""
+        x = self.space.array(params)
+        text, unit = json.dumps(self.space.from_array(x)), self.space.encode(x)
+        with self.writing() as sequence:
+            signature = digest(self.space.to_dict())
+            asked = Record(len(self.records), text, unit, sequence, signature=signature, state="waiting")
+            self.put(replace(asked, started=time.time()), sequence)
+
     def cancel(self, number: int) -> bool:
         """A trial will not be evaluated, and its point is free again; False if it has ended."""
         with self.writing() as sequence:
@@ -268,7 +277,7 @@ class Ledger:
             kept["earlier"] = tuple((int(at), *before) for at, *before in kept["earlier"])
             kept["signature"] = signature[:8] if kept["seen"] is None else signature
             record = Record(number, json.dumps(self.space.from_array(x)), self.space.encode(x), **kept)
-            check_record(record, ("running", *ENDED))
+            check_record(record, ("running", "waiting", *ENDED))
             events = {record.asked} if record.told is None else {record.asked, record.told}
             if record.asked <= last or record.asked > max(events) or taken & events:
                 raise ValueError(f"trial {number}: the order of asks and tells makes no sense")
@@ -280,10 +289,23 @@ class Ledger:
 
     def claim(self, limit: int | None) -> Record | None:
         """Make a waiting trial this process's own; None if there is none, or programs have as many as the limit."""
-        return None
+        if not any(record.state == "waiting" for record in self._live.values()):
+            return None
+        lease = self.lease
+        with self.writing() as sequence:
+            waiting = [record for record in self.live if record.state == "waiting"]
+            if not waiting or (limit is not None and self.counted - len(waiting) >= limit):
+                return None
+            record = replace(waiting[0], state="running", lease=lease)
+            self.put(record, sequence)
+        return record
 
     def release(self, number: int) -> None:
         """Let a running trial of this process wait for another."""
+
+    def withdraw(self, number: int) -> None:
+        """A trial of this process that has not begun will not be evaluated by it."""
+        self.cancel(number)
 
     def maintain(self) -> list[int]:
         """Show that this process lives; let trials of dead ones wait for another. Returns their numbers."""

@@ -431,12 +431,16 @@ class Optimizer:
 
     def run(
         self,
-        f: Callable[[Any], float],
-        budget: int,
+        f: Callable[[Any], Any],
+        budget: int | None = None,
         *,
         workers: int = 1,
         executor: Executor | None = None,
         timeout: float | None = None,
+        max_seconds: float | None = None,
+        initial: Sequence[Any] = (),
+        observed: Sequence[tuple[Any, Any]] = (),
+        stop: "Callable[[Optimizer, Trial], Any] | None" = None,
         callback: "Callable[[Optimizer, Trial], Any] | None" = None,
         progress: bool = True,
     ) -> "Result":
@@ -451,7 +455,8 @@ class Optimizer:
         """
         from sumbo.study.run import run  # which knows of optimizers
 
-        return run(self, f, budget, workers, executor, timeout, callback, progress)
+        ending = (max_seconds, initial, observed, stop, callback)
+        return run(self, f, budget, workers, executor, timeout, *ending, progress)
 
     def _argument(self, record: Record) -> Any:
         """What an objective is called with: params by name, or an array where the space was given as bounds."""

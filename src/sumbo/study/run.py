@@ -3,8 +3,9 @@
 import inspect
 import os
 import signal
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from sumbo import _interrupts
 from sumbo._typing import Array
-from sumbo.errors import MissingPackageError, SettingError, StoreError, StudyFileError
-from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate, objectives
+from sumbo.errors import MissingPackageError, SettingError, SpaceError, StoreError, StudyFileError
+from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate, objectives, result_of
 from sumbo.executors.processes import STDERR, Processes, portable
-from sumbo.methods import Method, check_count
+from sumbo.methods import Deadline, Method, check_count
 from sumbo.space import SpaceLike
 from sumbo.study.ledger import Record
 from sumbo.study.optimizer import Optimizer, Trial, is_seconds
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sumbo.study.files.toml import StudyFile
     from sumbo.study.stored import StoredStudy
 
-Objective = Callable[[Any], float]
+Objective = Callable[[Any], Any]
 Callback = Callable[[Optimizer, Trial], Any]
 
 _EXTRA = 5.0  # seconds that a worker gets beyond a program's timeout, which it enforces itself
@@ -87,23 +88,29 @@ class Result:
 def minimize(
     f: Objective,
     space: SpaceLike,
-    budget: int,
+    budget: int | None = None,
     *,
     method: str | Method = "auto",
     seed: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
+    initial: Sequence[Any] = (),
+    observed: Sequence[tuple[Any, Any]] = (),
+    constraints: Sequence[str] = (),
+    stop: Callback | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> Result:
     """Find where f is small in `budget` evaluations.
 
     Args:
-        f: takes a dict of parameters, or an array where `space` is a list of bounds. An exception or a value that is
-            not finite makes a failed trial, which the search learns to avoid.
+        f: takes a dict of parameters, or an array where `space` is a list of bounds, and returns a number or a
+            `sumbo.Evaluation`. An exception or a value that is not finite makes a failed trial, which the search learns
+            to avoid.
         space: a `Space`, a dict of parameters, or a list of (low, high) bounds.
-        budget: number of evaluations.
+        budget: number of evaluations; None for as many as `max_seconds` allows.
         method: a name or a method object; see `sumbo.Optimizer`.
         seed: an integer for a run that can be repeated exactly.
         workers: evaluations at a time, each in a process of its own. A worker that ends gets its next point at once,
@@ -112,7 +119,14 @@ def minimize(
             `workers` says how many evaluations it gets at a time.
         timeout: seconds after which an evaluation counts as failed. Its process is killed; an executor is asked to
             cancel it.
-        callback: called with the optimizer and each finished trial; the run ends early if it returns True.
+        max_seconds: after so many seconds no evaluation begins; those that run are waited for. Methods that spend the
+            end of a budget differently take that for the end.
+        initial: points to evaluate first, in this order, such as what is in use today. They count in the budget.
+        observed: pairs of a point and its value (or `sumbo.Evaluation`) that are known already, and cost nothing.
+        constraints: names of what f measures beside its value and what limits it: "stress", feasible up to 0, or
+            "stress <= 250"; f then returns `sumbo.Evaluation(value, constraints={...})`.
+        stop: called with the optimizer and each finished trial; the run is complete once it returns True.
+        callback: called likewise; the run is interrupted if it returns True.
         progress: show best value, trial and time left on standard error.
 
     Returns:
@@ -127,21 +141,26 @@ def minimize(
         >>> result.value < 0.01
         True
     """
-    return Optimizer(space, method, "minimize", seed, budget=budget).run(
-        f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
-    )
+    opt = Optimizer(space, method, "minimize", seed, budget=budget, constraints=constraints)
+    ending = (max_seconds, initial, observed, stop, callback)
+    return run(opt, f, budget, workers, executor, timeout, *ending, progress)
 
 
 def maximize(
     f: Objective,
     space: SpaceLike,
-    budget: int,
+    budget: int | None = None,
     *,
     method: str | Method = "auto",
     seed: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
+    initial: Sequence[Any] = (),
+    observed: Sequence[tuple[Any, Any]] = (),
+    constraints: Sequence[str] = (),
+    stop: Callback | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> Result:
@@ -152,52 +171,101 @@ def maximize(
         >>> maximize(lambda p: p["a"] - p["b"], {"a": a, "b": b}, 16, seed=0, progress=False).params
         {'a': 3, 'b': 0}
     """
-    return Optimizer(space, method, "maximize", seed, budget=budget).run(
-        f, budget, workers=workers, executor=executor, timeout=timeout, callback=callback, progress=progress
-    )
+    opt = Optimizer(space, method, "maximize", seed, budget=budget, constraints=constraints)
+    ending = (max_seconds, initial, observed, stop, callback)
+    return run(opt, f, budget, workers, executor, timeout, *ending, progress)
 
 
 def run(
     opt: Optimizer,
     f: Objective,
-    budget: int,
+    budget: int | None,
     workers: int,
     executor: Executor | None,
     timeout: float | None,
+    max_seconds: float | None,
+    initial: Sequence[Any],
+    observed: Sequence[tuple[Any, Any]],
+    stop: Callback | None,
     callback: Callback | None,
     progress: bool,
 ) -> Result:
     """So many evaluations more; see `Optimizer.run`."""
-    budget, workers = check_count("budget", budget), check_count("workers", workers)
-    if timeout is not None and not is_seconds(timeout):
-        raise SettingError(f"timeout must be a number of seconds above 0, or None for no limit; got {timeout!r}")
+    budget, workers = None if budget is None else check_count("budget", budget), check_count("workers", workers)
+    for name, seconds in (("timeout", timeout), ("max_seconds", max_seconds)):
+        if seconds is not None and not is_seconds(seconds):
+            raise SettingError(f"{name} must be a number of seconds above 0, or None for no limit; got {seconds!r}")
+    if budget is None and max_seconds is None:
+        raise SettingError("say how long to go on: budget= for a number of evaluations, or max_seconds=")
+    if opt.space.context:
+        raise SettingError("a space with a context is not run by itself: only the world knows it; use ask(context=), tell")
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
-    if callback is not None and not _takes_two(callback):
-        raise SettingError(f"callback must be a function of the optimizer and a trial, or None; got {callback!r}")
-    opt.budget = limit = opt._ledger.counted + budget
-    stopped = True
+    for name, function in (("callback", callback), ("stop", stop)):
+        if function is not None and not _takes_two(function):
+            raise SettingError(f"{name} must be a function of the optimizer and a trial, or None; got {function!r}")
+    _begin(opt, initial, observed, budget)
+    waiting = sum(record.state == "waiting" for record in opt._ledger.live)
+    opt.budget = limit = sys.maxsize if budget is None else opt._ledger.counted - waiting + budget
+    stopped, complete = True, False
     try:
         with _interrupts.held(), Progress(budget, enabled=progress) as bar:
 
             def ended(record: Record, result: EvaluationResult) -> bool:
                 trial = opt._trial(opt._ledger.records[record.number])
                 bar.update(opt._best, failed=trial.state == "failed")
+                nonlocal complete
                 with _interrupts.let_in():
-                    return callback is not None and callback(opt, trial) is True
+                    interrupted = callback is not None and callback(opt, trial) is True
+                    complete = stop is not None and stop(opt, trial) is True
+                return interrupted or complete
 
-            evaluator = _evaluator(f, min(workers, budget), executor, timeout)
-            stopped = not Runner(opt, evaluator, workers, limit, argument=opt._argument, ended=ended).run()
+            evaluator = _evaluator(f, min(workers, budget or workers), executor, timeout)
+            runner = Runner(opt, evaluator, workers, limit, argument=opt._argument, ended=ended)
+            runner.until = Deadline.after(max_seconds)
+            stopped = not runner.run() and not complete
     except KeyboardInterrupt:
         stopped = True  # also in the moment after the last evaluation
     except ExecutorGoneError as error:
         warn_user(f"the run ends early: the executor takes no more work ({error})")
+    if budget is None:
+        opt.budget = None
     best, trials = opt.best, opt.trials
     failed = [trial.reason for trial in trials if trial.state == "failed"]
     if best is None and failed and not stopped:
         warn_user(f"none of {len(failed)} evaluations succeeded; the last failed: {failed[-1]}")
     value, params, x = (None, None, None) if best is None else (best.value, best.params, best.x)
     return Result(value, params, x, trials, opt, stopped, _name(f))
+
+
+def _begin(opt: Optimizer, initial: Sequence[Any], observed: Sequence[tuple[Any, Any]], budget: int | None) -> None:
+    """Take in what is known and what is to be evaluated first; all of it is checked before any of it is taken in."""
+    if budget is not None and len(initial) > budget:
+        raise SettingError(f"initial has {len(initial)} points, and the budget is {budget}; raise the budget")
+    first = [_placed(opt, f"initial[{i}]", point) for i, point in enumerate(initial)]
+    for i, params in enumerate(first):
+        if not opt._region(None).contains(opt.space.to_unit(params)[None])[0]:
+            raise SettingError(f"initial[{i}]: the point breaks a known constraint of the space; move it inside")
+    known = []
+    for i, pair in enumerate(observed):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise SettingError(f"observed[{i}]: expected a pair of a point and its value, got {pair!r:.80}")
+        point, result = _placed(opt, f"observed[{i}]", pair[0]), result_of(pair[1])
+        if problem := opt._misreported(result) or (result.kind and result.reason):
+            raise SettingError(f"observed[{i}]: {problem}")
+        known.append((point, result))
+    for params, result in known:
+        opt._ledger.observe(params, result)
+    for params in first:
+        opt._ledger.enqueue(params)
+
+
+def _placed(opt: Optimizer, place: str, point: Any) -> dict[str, Any]:
+    """The point as params, if it is in the space."""
+    try:
+        return opt.space.from_array(opt.space.array(point) if isinstance(point, Mapping) else point)
+    except SpaceError as error:
+        raise SpaceError(f"{place}: {error}") from None
 
 
 def _takes_two(callback: Any) -> bool:
@@ -271,6 +339,8 @@ def run_stored(
     """
     file, opt = study.file, study.optimizer
     objective = checked_objective(file)
+    if file.space.context:
+        raise SettingError(f"{file.path}: the space has a context, which only the world knows; use sumbo ask --context")
     opt.budget = budget
 
     def argument(record: Record) -> objectives.Job:
@@ -281,7 +351,9 @@ def run_stored(
             with _interrupts.let_in():  # a cluster may not answer for long
                 evaluator, workers, afterwards = evaluator_of(file, objective, workers and min(workers, budget))
             stack.callback(afterwards)
-            runner = Runner(opt, evaluator, workers, budget, argument, ended, say, lambda: bool(signals), file.retries)
+            until = Deadline.after(getattr(file, "max_seconds", None))
+            over = partial(bool, signals)
+            runner = Runner(opt, evaluator, workers, budget, argument, ended, say, over, file.retries, until)
             runner.run()
         return not signals
     except KeyboardInterrupt:

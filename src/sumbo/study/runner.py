@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
@@ -44,6 +44,7 @@ class Runner:
     say: Callable[[str], None] = lambda text: None  # told of what else happens
     winding_down: Callable[[], bool] = lambda: False  # no new trials? Those that run are waited for
     retries: int = 0  # of a failed evaluation
+    until: Deadline = field(default_factory=Deadline)  # after it no trial begins; those that run are waited for
 
     def __post_init__(self) -> None:
         self._ledger = self.opt._ledger
@@ -55,6 +56,7 @@ class Runner:
         self._tries: dict[int, int] = {}
         self._ended: SimpleQueue[Future[EvaluationResult]] = SimpleQueue()
         self._maintained = -math.inf
+        self._began = time.monotonic()
 
     def run(self) -> bool:
         """Go on until the limit, and close the evaluator; False if it ended early.
@@ -68,16 +70,17 @@ class Runner:
         try:
             with closing(self.evaluator):
                 self._run()
-                return not self._ledger.live and self._ledger.counted >= self.limit
+                spent = self._ledger.counted >= self.limit or self.until.passed()
+                return not self._ledger.live and spent
         finally:
             self._close()
 
     def _run(self) -> None:
         while True:
             self._maintain()
-            if self.winding_down():  # what was asked for ahead and has not begun is for others
+            if self._is_over():  # what was asked for ahead and has not begun is for others
                 for future in [future for future in self._running if future.cancel()]:
-                    self._ledger.release(self._running.pop(future).number)
+                    self._ledger.withdraw(self._running.pop(future).number)
             ended = _interrupts.taken(self._ended, 0 if self._wants_more() else _TICK)
             still = [future for future in ended if future in self._running]  # not taken back
             for future in sorted(still, key=lambda future: self._running[future].number):
@@ -95,8 +98,11 @@ class Runner:
             self._ledger.release(record.number)
         self._running.clear()
 
+    def _is_over(self) -> bool:
+        return self.winding_down() or self.until.passed()
+
     def _wants_more(self) -> bool:
-        if self.winding_down() or len(self._running) >= self.workers + self._prefetcher.wanted:
+        if self._is_over() or len(self._running) >= self.workers + self._prefetcher.wanted:
             return False
         waiting = any(record.state == "waiting" for record in self._ledger.live)
         return waiting or self._ledger.counted < self.limit
@@ -105,6 +111,8 @@ class Runner:
         """Start a trial; False if there is none to start."""
         began = time.monotonic()
         record = self._ledger.claim(self.limit)
+        if record is None:
+            self._estimate_budget()
         record = record or self.opt._ask(Deadline(), lease=self._ledger.lease, limit=self.limit)
         if record is None:
             return False
@@ -112,6 +120,16 @@ class Runner:
         self._tries[record.number] = 1
         self._submit(record)
         return True
+
+    def _estimate_budget(self) -> None:
+        """How many evaluations the time left allows, at the speed so far: for methods that spend the last ones well."""
+        if self.until.moment is None:
+            return
+        ended, took = self._prefetcher.ended, time.monotonic() - self._began
+        more = self.limit - self._ledger.counted
+        if ended:
+            more = min(more, int(max(self.until.left, 0.0) * ended / took))
+        self.opt.budget = self._ledger.counted + max(more, 1)
 
     def _submit(self, record: Record) -> None:
         future = self.evaluator.submit(self.argument(record))
@@ -122,7 +140,11 @@ class Runner:
         """Tell a result, or try again; is it enough?"""
         record, result = self._running[future], future.result()
         self._prefetcher.evaluations.append(result.seconds or 0.0)
-        if result.reason is not None and self._tries[record.number] <= self.retries and not self.winding_down():
+        self._prefetcher.ended += 1
+        if problem := self.opt._misreported(result):
+            self._tell(future, EvaluationResult(reason=problem))
+            raise ObjectiveError(f"trial {record.number}: {problem}. Return sumbo.Evaluation(value, constraints={{...}})")
+        if result.reason is not None and self._tries[record.number] <= self.retries and not self._is_over():
             self._tries[record.number] += 1
             self.say(f"trial {record.number}: {result.reason}; trying again")
             del self._running[future]
@@ -188,6 +210,7 @@ class Prefetcher:
         self._workers = workers
         self.suggestions: deque[float] = deque(maxlen=_LATEST)  # seconds that the latest took
         self.evaluations: deque[float] = deque(maxlen=_LATEST)
+        self.ended = 0  # evaluations
 
     @property
     def wanted(self) -> int:
@@ -211,7 +234,7 @@ class Progress:
     `done` and `failed` count trials from before, where a search goes on.
     """
 
-    def __init__(self, budget: int, *, enabled: bool, done: int = 0, failed: int = 0) -> None:
+    def __init__(self, budget: int | None, *, enabled: bool, done: int = 0, failed: int = 0) -> None:
         self.budget = budget
         self._enabled = enabled and sys.stderr is not None
         self.on_terminal = False
@@ -264,6 +287,9 @@ class Progress:
         if self._bar is not None:
             with self._as_far_as_possible():
                 self._bar.update(self._bar.task_ids[0], completed=done, best=value, failed=self._failures)
+        elif budget is None:
+            if str(done).rstrip("0") in ("1", "2", "5"):
+                self.say(f"{done} best {value} {self._failures}".rstrip())
         elif done in (1, budget) or done * 10 // budget > (done - 1) * 10 // budget:
             seconds = (time.monotonic() - self._started) / (done - self._before)
             left = max(seconds * (budget - done), 0.0)

@@ -301,20 +301,10 @@ class SqlLedger(Ledger):
                 self._lease = int(made.scalar_one())
         return self._lease
 
-    def claim(self, limit: int | None) -> Record | None:
-        if not any(record.state == "waiting" for record in self._live.values()):
-            return None
-        lease = self.lease
-        with self.writing() as sequence:
-            waiting = [record for record in self.live if record.state == "waiting"]
-            if not waiting or (limit is not None and self.counted - len(waiting) >= limit):
-                return None
-            record = replace(waiting[0], state="running", lease=lease)
-            self.put(record, sequence)
-        return record
-
     def release(self, number: int) -> None:
         self._give_back(number, self.lease, lost=0)
+
+    withdraw = release
 
     def _give_back(self, number: int, lease: int | None, *, lost: int) -> bool:
         """Let a trial that somebody holds wait for another; False if that is over."""
