@@ -7,6 +7,7 @@
 | z      | (n,)  | the same on the model's scale: s, or s warped and standardised again  |
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,6 +98,13 @@ class OutcomeTransform:
         unit = self._warp.spread if self.warped else 1.0
         return unit * float(np.abs(predicted - self.z)[above].mean()) if above.any() else 0.0
 
+    def transform(self, y: float) -> float:
+        """A value on the model's scale; where all values are equal, infinity if it is above them, or else minus that."""
+        if self.unit == 0.0:
+            return math.inf if y > self.centre else -math.inf
+        s = (y / 2.0 - self.centre / 2.0) / (self.unit / 2.0)
+        return self._warp.do(s) if self.warped else s
+
     def untransform(self, z: Array) -> Array:
         """Values y for those of the model; beyond the worst one seen the map goes on straight."""
         if self.warped and len(self.s):
@@ -139,6 +147,12 @@ class _Warp:
     def slopes(self, s: Array) -> Array:
         """dz / ds."""
         return 1.0 / (self.spread * (1.0 + np.maximum(self.median - s, 0.0) / self.span))
+
+    def do(self, s: float) -> float:
+        """z of a standardised value."""
+        below = max(self.median - s, 0.0)
+        w = s if below == 0.0 else self.median - self.span * math.log1p(below / self.span)
+        return (w - self.mean) / self.spread
 
     def undo(self, z: Array) -> Array:
         """s = w - c (exp(d) - 1 - d) with w = mean + spread * z, and d how many spans c it is below the median."""

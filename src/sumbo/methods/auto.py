@@ -37,7 +37,7 @@ _AWAY = 3  # one point in so many is looked for in the whole cube
 _AWAY_FROM_OTHERS = 6  # the same while others run: these are spread already
 
 _SPREAD = 256  # points of a constrained region among which the first ones are chosen
-_CERTAIN = 10.0  # standard deviations
+_CERTAIN = 30.0  # standard deviations of a constraint's values
 _FIRST_MODEL = 4  # evaluations that are waited for while others run; a model of one or two leads them astray
 
 _SCARCE = 2.5  # values for each parameter; with fewer, no more is explored than predictions near the best call for
@@ -129,16 +129,13 @@ class Auto(SurrogateMethod):
         told = np.isfinite(context.constraints).all(axis=1)
         known: list[Any] = context.state.get("constraints", [])
         found, kept = list[Satisfied](), list[State]()
-        settings = replace(self.surrogate(context.space), warp=False)
+        settings = self.surrogate(context.space)
         for k, amounts in enumerate(context.constraints[told].T):
             own = {} if len(known) <= k else known[k]
-            y = -_bilog(amounts)
-            part = replace(context, X=context.X[told], y=y, std=None, constraints=None, state=own, cache=None)
+            part = replace(context, X=context.X[told], y=-amounts, std=None, constraints=None, state=own, cache=None)
             model, model_state = update_surrogate(part, settings)
-            transform = model.outcome_transform
-            # A constraint that never changed says nothing about where it would.
-            constant = -_CERTAIN if (y >= 0.0).all() else _CERTAIN
-            limit = -transform.centre / transform.unit if transform.unit > 0.0 else constant
+            # Of a constraint that never changed it is certain, as far as one knows, on which side it is.
+            limit = float(np.clip(model.outcome_transform.transform(0.0), -_CERTAIN, _CERTAIN))
             found.append(Satisfied(model, limit))
             kept.append(model_state)
         return found, state | {"constraints": kept}
@@ -175,16 +172,6 @@ def _searched(
         apart=known.apart,
         known_variance=None if v is None else v[some],
     )
-
-
-def _bilog(amounts: Array) -> Array:
-    """Amounts by which a constraint is broken, (n,), with large ones compressed; 0 stays 0.
-
-    What matters is where it is 0, not how far it is off far away from there (Eriksson and Poloczek 2021).
-    """
-    typical = float(np.median(np.abs(amounts)))
-    scaled = amounts / typical if typical > 0.0 else amounts
-    return np.sign(scaled) * np.log1p(np.abs(scaled))
 
 
 def space_filling(context: SuggestContext, share: float) -> Array:
