@@ -96,7 +96,9 @@ class Auto(SurrogateMethod):
         starts = np.vstack([seen.best(2), group_starts(model, context, seen)])
         # Two points of three are looked for near the best ones; the rest keep the search from being locked in there.
         away = _AWAY_FROM_OTHERS if among_others else _AWAY
-        box = trust_region(seen, context.space) if context.number % away else None
+        # What known constraints leave is small already, and may have arms that are far from each other.
+        local = context.region.trivial and context.number % away != 0
+        box = trust_region(seen, context.space) if local else None
         # A model made in a hurry knows the best points only, not all those that failed.
         success = Feasibility.of(model, ~np.isfinite(context.y)) if model.n == len(context.y) else None
         chances: list[LogProbability] = [*satisfied, *([] if success is None else [success])]
