@@ -250,7 +250,7 @@ def test_a_value_can_be_corrected_and_the_old_one_stays_on_record(tmp_path):
     study.ledger.correct(0, EvaluationResult(0.4))
     other = again(study)
     assert other.records[0].value == 0.4
-    assert [(value, reason) for _, value, reason in other.records[0].earlier] == [
+    assert [(value, reason) for _, value, reason, *_ in other.records[0].earlier] == [
         (0.0, None),
         (-5.0, None),
         (None, "wrong sample"),
@@ -479,7 +479,7 @@ def test_folders_and_files_that_are_not_databases(tmp_path):
     [
         ("UPDATE sumbo_studies SET space = '{\"params\": [3]}'", "cannot be read"),
         ("UPDATE sumbo_studies SET space = 'x'", "cannot be read"),
-        ("UPDATE sumbo_studies SET version = 2", "the sumbo that began it"),
+        ("UPDATE sumbo_studies SET version = 1", "the sumbo that began it"),
         ("UPDATE sumbo_trials SET state = 'lost'", "trial 0"),
         ("UPDATE sumbo_trials SET value = 'x'", "trial 0"),
         ("UPDATE sumbo_trials SET value = NULL", "trial 0"),
