@@ -525,7 +525,7 @@ def test_shapes_that_change_go_on_with_a_note(old, new, notes, tmp_path):
     assert (found and found.number) == best.get(new, 3)
     guiding = [record for record in study.records if record.unit is not None]
     assert len(study.ledger.history("")["y"]) == len(guiding) == (0 if "step" in new else 5)
-    study.hand_out({name: 5.0 for name in study.file.space.context})
+    study.hand_out(dict.fromkeys(study.file.space.context, 5.0))
 
 
 def test_a_condition_that_changed_is_refused(tmp_path):
