@@ -355,12 +355,15 @@ def test_running_with_constraints(by, tmp_path, capsys):
     program = f'command = ["{sys.executable}", "sim.py"]\nparameters = "stdin"\nvalue = "json:loss"'
     text += 'objective = "model:drag"' if by == "function" else program
     path = write_study(tmp_path, text, space=WING, goal="maximize", method='"auto"')
-    best = answer(capsys, "run", path)
+    assert main(["run", str(path), "--json"]) == 0
+    captured = capsys.readouterr()
+    best = json.loads(captured.out)
     assert best["counts"]["done"] == 8
     assert (best["std"], best["constraints"][name] <= 250) == (0.1, True)
     trials = answer(capsys, "export", path)["trials"]
     assert [t["feasible"] for t in trials] == [t["params"]["angle"] <= 5.0 for t in trials]
     assert best["value"] == max(t["value"] for t in trials if t["feasible"])
+    assert captured.err.count(", infeasible (best ") == sum(not t["feasible"] for t in trials) > 0
 
 
 def test_a_program_that_leaves_out_a_constraint_fails_with_its_name(tmp_path, capsys):

@@ -116,6 +116,7 @@ def test_steps_orders_conditions_contexts_and_constraints(tmp_path):
     assert study.max_seconds == 86400.0
     assert method_of(study).name == "auto"
     assert study.column("std") == "std"
+    assert read(tmp_path, WING.replace('"slack"', '"Std"')).column("std") == "trial std"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def _show_result(bar: "Progress", store: StoredStudy, record: Record, result: Ev
     """Show it by the bar on a terminal; in a log, by a line for each trial."""
     best, failed = store.best(), result.value is None
     what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
+    what += "" if failed or store.ledger.feasible(store.records[record.number]) else ", infeasible"
     text = f"trial {record.number}{'' if failed else ':'} {what}"
     if bar.on_terminal:
         if failed:
