@@ -161,6 +161,218 @@ def test_lines_in_a_log_and_a_second_run_with_nothing_to_do(tmp_path):
     assert call("run", path)["counts"]["done"] == call("best", path)["counts"]["done"]
 
 
+# --- contexts, fixed values, constraints, noise ---
+
+WING = """
+[space.angle]
+type = "float"
+low = 0.0
+high = 15.0
+step = 0.5
+[space."a=b"]
+type = "float"
+low = 0.0
+high = 1.0
+[space.foil]
+type = "categorical"
+choices = ["naca0012", "naca2412", "12, flat"]
+[space.flap]
+type = "float"
+low = 0.0
+high = 1.0
+when = {foil = "naca2412"}
+[space.wind]
+type = "float"
+low = 0.0
+high = 30.0
+"""
+KEYS = 'context = ["wind"]\nconstraints = ["stress <= 250", "mass >= 12"]\nknown = ["angle + wind <= 40"]'
+
+
+@pytest.fixture
+def wing(tmp_path):
+    return write_study(tmp_path, KEYS, space=WING, method='"auto"')
+
+
+def test_asking_with_a_context_and_fixed_values(wing, capsys):
+    fixed = ["--fix", "foil=12, FLAT", "--fix", "angle=3", "--fix", "a=b=0.25"]
+    asked = answer(capsys, "ask", wing, "-n", 3, "--context", "wind=12", *fixed)["trials"]
+    for trial in asked:
+        assert trial["params"] == {"angle": 3.0, "a=b": 0.25, "foil": "12, flat", "wind": 12.0} | trial["params"]
+        assert ("flap" in trial["params"], trial["context"]) == (False, {"wind": 12.0})
+    (trial,) = answer(capsys, "ask", wing, "--context", "wind=3", "--fix", "flap=0.5")["trials"]
+    assert (trial["params"]["foil"], trial["params"]["flap"]) == ("naca2412", 0.5)
+    assert len(answer(capsys, "ask", wing, "--open")["trials"]) == 4
+
+
+ASKED = ["ask", "study.toml"]
+TOLD = ["tell", "study.toml", "--trial", "0"]
+MEASURED = ["--constraint", "stress=240", "--constraint", "mass=13"]
+NOT_SO = {
+    "no context": (
+        ASKED,
+        "missing ['wind']; every ask says what the world is like: context={...}; here: --context wind=",
+    ),
+    "another context": ([*ASKED, "--context", "wnd=3"], "did you mean 'wind'"),
+    "no value": ([*ASKED, "--context", "wind"], "expected NAME=VALUE, got 'wind'"),
+    "out of range": ([*ASKED, "--context", "wind=99"], "--context wind: expected a number from 0.0 to 30.0"),
+    "twice": ([*ASKED, "--context", "wind=9", "--context", "wind=8"], "'wind' is given twice"),
+    "off the grid": ([*ASKED, "--context", "wind=9", "--fix", "angle=3.3"], "the nearest is 3.5"),
+    "no choice": ([*ASKED, "--context", "wind=9", "--fix", "foil=naca"], "--fix foil: expected one of"),
+    "fixed context": ([*ASKED, "--context", "wind=9", "--fix", "wind=8"], "'wind' is of the context"),
+    "nowhere": ([*ASKED, "--context", "wind=9", "--fix", "flap=1", "--fix", "foil=naca0012"], "does not exist where"),
+    "open": ([*ASKED, "--open", "--context", "wind=9"], "--context and --fix are for new ones"),
+    "run": (["run", "study.toml", "--budget", "3"], "use sumbo ask --context wind=VALUE"),
+    "best of a context": (["best", "study.toml", "--context", "wind=9"], "--context is for --denoised"),
+    "unknown constraint": ([*TOLD, "1", "--constraint", "stres=3"], "did you mean 'stress'"),
+    "constraint of a table": (["tell", "study.toml", "t.csv", *MEASURED], "a table has columns for them"),
+    "constraint of a failure": ([*TOLD, "--failed", "x", *MEASURED], "leave them out with --failed"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), NOT_SO.values(), ids=NOT_SO)
+def test_what_cannot_be_asked_or_told(arguments, words, wing, capsys, monkeypatch):
+    if arguments[0] == "tell":
+        answer(capsys, "ask", wing, "--context", "wind=3")
+        (wing.parent / "t.csv").write_text("trial,value\n")
+        monkeypatch.chdir(wing.parent)
+        assert words in answer(capsys, *arguments, code=1)["error"]
+    else:
+        test_what_cannot_be_done(arguments, words, wing, capsys, monkeypatch)
+
+
+def test_telling_constraints_and_noise(wing, capsys):
+    answer(capsys, "ask", wing, "-n", 4, "--context", "wind=12", "--fix", "foil=naca0012")
+    assert "missing 'mass'" in answer(capsys, *("tell", wing, "--trial", 0, "1", *MEASURED[:2]), code=1)["error"]
+    for wrong in (
+        ["--constraint", "stress=1 MPa", *MEASURED[2:]],
+        [*MEASURED, "--std", "-1"],
+        [*MEASURED, "--std", "x"],
+    ):
+        assert answer(capsys, "tell", wing, "--trial", 0, "1", *wrong, code=1)["error"]
+    answer(capsys, "tell", wing, "--trial", 0, "0.5", "--constraint", "stress=260", "--constraint", "mass=13")
+    assert main(["best", str(wing)]) == 1
+    assert capsys.readouterr().out == "no trial keeps all constraints yet: stress <= 250, mass >= 12\n"
+    answer(capsys, "tell", wing, "--trial", 1, "0.75", *MEASURED, "--std", "0.05")
+    answer(capsys, "tell", wing, "--trial", 2, "--failed")
+    best = answer(capsys, "best", wing)
+    assert (best["trial"], best["value"], best["std"], best["context"]) == (1, 0.75, 0.05, {"wind": 12.0})
+    assert best["constraints"] == {"stress": 240.0, "mass": 13.0}
+    assert main(["show", str(wing)]) == 0
+    out = capsys.readouterr().out
+    for line in (
+        "1 of 2 keep stress <= 250, mass >= 12",
+        "best trial 1: 0.75 (std 0.05)",
+        "  stress = 240 (stress <= 250)",
+        "  trial       value      stress        mass",
+        "      0         0.5         260          13  infeasible",
+        "      1        0.75         240          13",
+        "      3  open",
+    ):
+        assert line in out.splitlines()
+    assert "flap" not in out
+    same = ["tell", wing, "--trial", 0, "0.5"]
+    assert answer(capsys, *same, "--constraint", "stress=260", "--constraint", "mass=13")["known"] == 1
+    assert "--replace" in answer(capsys, *same, *MEASURED, code=1)["error"]
+    assert answer(capsys, *same, *MEASURED, "--replace")["replaced"] == [0]
+    assert answer(capsys, "best", wing)["trial"] == 0
+    told = answer(capsys, "show", wing)["trials"]
+    assert [trial["feasible"] for trial in told] == [True, True, None, None]
+
+
+def test_shapes_are_exported_and_told_again(wing, tmp_path, capsys):
+    for i, foil in enumerate(("naca0012", "naca2412", "naca0012")):
+        answer(capsys, "ask", wing, "--context", f"wind={i}", "--fix", f"foil={foil}")
+    answer(capsys, "tell", wing, "--trial", 0, "0.5", *MEASURED)
+    answer(capsys, "tell", wing, "--trial", 1, "0.25", *MEASURED, "--std", "0.1")
+    answer(capsys, "tell", wing, "--trial", 2, "--failed")
+    out = tmp_path / "all.csv"
+    answer(capsys, "export", wing, "--out", out)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0])[5:10] == ["wind", "value to minimize", "stress", "mass", "std"]
+    assert [(row["flap"] == "", row["stress"], row["std"]) for row in rows] == [
+        (True, "240.0", ""),
+        (False, "240.0", "0.1"),
+        (True, "", ""),
+    ]
+    other = write_study(tmp_path, KEYS + '\nname = "other"', space=WING, method='"auto"', name="other.toml")
+    assert answer(capsys, "tell", other, out, "--own")["added"] == [0, 1, 2]
+    a, b = (answer(capsys, "export", path)["trials"] for path in (wing, other))
+    for key in ("params", "value", "constraints", "std", "feasible", "context"):
+        assert [trial[key] for trial in a] == [trial[key] for trial in b]
+    assert answer(capsys, "tell", other, out, "--own")["known"] == 3
+    for ending in ("json", "jsonl", "xlsx"):
+        answer(capsys, "export", wing, "--out", tmp_path / f"all.{ending}")
+
+
+def test_the_point_to_use(wing, capsys):
+    for wind in range(12):
+        (trial,) = answer(capsys, "ask", wing, "--context", f"wind={wind}")["trials"]
+        value = abs(trial["params"]["angle"] - wind) + trial["params"]["a=b"]
+        stress = 100 + 200 * trial["params"]["a=b"]
+        measured = ["--constraint", f"stress={stress}", "--constraint", "mass=13", "--std", "0.01"]
+        answer(capsys, "tell", wing, "--trial", trial["trial"], value, *measured)
+    found = answer(capsys, "best", wing, "--denoised", "--context", "wind=5")
+    assert found["params"]["wind"] == 5.0
+    assert found["std"] >= 0.0 <= found["probability_feasible"] <= 1.0
+    assert main(["best", str(wing), "--denoised", "--context", "wind=5"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"expected: {found['value']:.6g}, plus or minus ")
+    assert "\n  wind " in out
+    assert "--context wind=VALUE" in answer(capsys, "best", wing, "--denoised", code=1)["error"]
+
+
+def test_numbers_for_people_have_the_digits_that_matter(study, capsys):
+    params = {"a": 1.0 / 3.0, "n": 3, "c": "plain"}
+    table = study.parent / "own.csv"
+    table.write_text("a,n,c,value\n" + ",".join(map(str, params.values())) + ",0.30000000000000004\n")
+    answer(capsys, "tell", study, table)
+    assert main(["best", str(study)]) == 0
+    assert capsys.readouterr().out == "trial 0: 0.3\n  a = 0.333333\n  n = 3\n  c = plain\n"
+    assert answer(capsys, "best", study)["params"] == params
+
+
+MODEL = """
+import sumbo
+
+def drag(params):
+    stress = 200 + 10 * params["angle"]
+    return sumbo.Evaluation(params["angle"] + params.get("flap", 0.0), constraints={"stress": stress}, std=0.1)
+"""
+SIM = """
+import json, sys
+params = json.load(sys.stdin)
+print(json.dumps({"loss": params["angle"], "out": {"stress": 200 + 10 * params["angle"]}, "std": 0.1}))
+"""
+
+
+@pytest.mark.parametrize("by", ["function", "program"])
+def test_running_with_constraints(by, tmp_path, capsys):
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "sim.py").write_text(SIM)
+    name = "stress" if by == "function" else "out.stress"
+    text = f'budget = 8\nconstraints = ["{name} <= 250"]\n'
+    program = f'command = ["{sys.executable}", "sim.py"]\nparameters = "stdin"\nvalue = "json:loss"'
+    text += 'objective = "model:drag"' if by == "function" else program
+    path = write_study(tmp_path, text, space=WING, goal="maximize", method='"auto"')
+    assert main(["run", str(path), "--json"]) == 0
+    captured = capsys.readouterr()
+    best = json.loads(captured.out)
+    assert best["counts"]["done"] == 8
+    assert (best["std"], best["constraints"][name] <= 250) == (0.1, True)
+    trials = answer(capsys, "export", path)["trials"]
+    assert [t["feasible"] for t in trials] == [t["params"]["angle"] <= 5.0 for t in trials]
+    assert best["value"] == max(t["value"] for t in trials if t["feasible"])
+    assert captured.err.count(", infeasible (best ") == sum(not t["feasible"] for t in trials) > 0
+
+
+def test_a_program_that_leaves_out_a_constraint_fails_with_its_name(tmp_path, capsys):
+    write_program(tmp_path, """echo '{"loss": 1}'""")
+    text = 'command = ["./sim"]\nparameters = "stdin"\nvalue = "json:loss"\nconstraints = ["stress"]\nbudget = 3'
+    path = write_study(tmp_path, text)
+    assert "the key 'stress'" in answer(capsys, "run", path, code=3)["error"]
+
+
 # --- help, completion, speed ---
 
 

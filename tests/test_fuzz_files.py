@@ -93,8 +93,35 @@ choices = ["naca0012", 2, true]
 """
 
 
+SHAPED = b"""goal = "maximize"
+command = ["false", "{angle}", "{sweep}", "{foil}", "{flap}"]
+value = "json:loss"
+max_seconds = 5
+constraints = ["stress <= 250", "mass >= 1e1", "slack"]
+known = ["angle + 2*sweep <= 40", "0 <= (angle - sweep)/2 <= 10"]
+[space.angle]
+type = "float"
+low = 0
+high = 15.0
+step = 0.5
+[space.sweep]
+type = "int"
+low = 0
+high = 30
+[space.foil]
+type = "ordinal"
+choices = ["naca0012", "naca2412", 3]
+[space.flap]
+type = "float"
+low = 0.0
+high = 1.0
+when = {foil = ["naca2412", 3], sweep = 4}
+"""
+ASKS = (("best",), ("ask", "-n", "2"), ("show",), ("run", "--budget", "1"), ("ask", "--context", "sweep=3"))
+
+
 @FEW
-@given(damaged(STUDY), st.sampled_from((("best",), ("ask", "-n", "2"), ("show",), ("run", "--budget", "1"))))
+@given(st.one_of(damaged(STUDY), damaged(SHAPED), damaged(b'context = ["sweep"]\n' + SHAPED)), st.sampled_from(ASKS))
 @example(b"", ("ask",))
 @example(b"\xff\xfe\0", ("ask",))
 def test_study_files(data, command):

@@ -31,6 +31,17 @@ def test_five_minutes(write):
     assert answer["value"] < 1.0
 
 
+def test_parameters_of_all_shapes(tmp_path):
+    text = (GUIDES / "five-minutes.md").read_text(encoding="utf-8")
+    path = tmp_path / "wing.toml"
+    path.write_text('goal = "minimize"\n' + re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
+    (trial,) = call("ask", path, "--context", "wind=12", "--fix", "angle=3")["trials"]
+    assert (trial["params"]["angle"], trial["context"]) == (3.0, {"wind": 12.0})
+    assert call("tell", path, "--trial", 0, "0.31", "--constraint", "stress=240", "--std", "0.05")["told"] == [0]
+    assert call("best", path)["value"] == 0.31
+    assert call("best", path, "--denoised", "--context", "wind=12")["params"]["wind"] == 12.0
+
+
 def test_by_hand(write, tmp_path):
     study, batch = write("by-hand.md", "toml", "glue.toml"), tmp_path / "batch.csv"
     call("ask", study, "-n", 4, "--csv", batch)

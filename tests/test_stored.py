@@ -250,7 +250,7 @@ def test_a_value_can_be_corrected_and_the_old_one_stays_on_record(tmp_path):
     study.ledger.correct(0, EvaluationResult(0.4))
     other = again(study)
     assert other.records[0].value == 0.4
-    assert [(value, reason) for _, value, reason in other.records[0].earlier] == [
+    assert [(value, reason) for _, value, reason, *_ in other.records[0].earlier] == [
         (0.0, None),
         (-5.0, None),
         (None, "wrong sample"),
@@ -451,6 +451,94 @@ def test_what_fits_goes_on(method, tmp_path):
     assert again(narrower).notes == []
 
 
+SHAPED = """
+[space.angle]
+type = "float"
+low = 0.0
+high = 15.0
+[space.foil]
+type = "categorical"
+choices = ["naca0012", "naca2412"]
+[space.flap]
+type = "float"
+low = 0.0
+high = 1.0
+when = {foil = "naca2412"}
+[space.wind]
+type = "float"
+low = 0.0
+high = 30.0
+"""
+KEYS = 'context = ["wind"]\nconstraints = ["stress <= 250"]\nknown = ["angle + wind <= 40"]'
+
+
+def shaped(folder):
+    """A study that has been told five trials."""
+    study = opened(folder, KEYS, space=SHAPED, method='"auto"')
+    for i in range(5):
+        record = study.hand_out({"wind": 10.0 + i}, {"foil": "naca2412"})
+        study.ledger.tell(record.number, EvaluationResult(float(i), constraints={"stress": 253.0 - i}, std=0.1))
+    return study
+
+
+def test_contexts_constraints_and_noise_are_there_in_another_process(tmp_path):
+    study = shaped(tmp_path)
+    study.ledger.correct(4, EvaluationResult(4.5, constraints={"stress": 240.0}))
+    other = again(study)
+    assert other.notes == []
+    for record, read in zip(study.records, other.records, strict=True):
+        for name in ("text", "constraints", "std", "fixed", "value", "earlier"):
+            assert getattr(record, name) == getattr(read, name)
+    assert other.records[2].fixed == {"foil": "naca2412", "wind": 12.0}
+    assert (other.records[4].std, other.records[4].earlier[0][1:]) == (None, (4.0, None, {"stress": 249.0}, 0.1))
+    assert other.best().number == 3  # those before break their constraint
+    history = other.ledger.history(other.optimizer._signature)
+    assert history["constraints"][:, 0].tolist() == [3.0, 2.0, 1.0, 0.0, -10.0]
+    assert history["std"].tolist() == [0.1, 0.1, 0.1, 0.1, 0.0]
+    asked = [s.hand_out({"wind": 3.0}).params for s in (again(study), StoredStudy.open(study.file, create=True))]
+    assert asked[0] != asked[1]
+    assert again(study).replay().exact
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "notes"),
+    [
+        ("high = 15.0", "high = 15.0\nstep = 0.5", ["angle now goes from 0.0 to 15.0 in steps of 0.5"]),
+        ('["wind"]', '["wind", "angle"]', ["context is now ['wind', 'angle'] (before: ['wind'])"]),
+        ('context = ["wind"]', "", ["context is now [] (before: ['wind'])"]),
+        ("<= 40", "<= 42", ["known is now ['angle + wind <= 42']"]),
+        ('["stress <= 250"]', '["stress <= 251"]', ["constraints is now ['stress <= 251']"]),
+        ('["stress <= 250"]', '["stress <= 250", "mass"]', ["constraints is now", "do not say ['mass']"]),
+        ('constraints = ["stress <= 250"]', "", ["constraints is now [] (before: ['stress <= 250'])"]),
+        ('{foil = "naca2412"}', '{foil = ["naca2412"]}', []),
+    ],
+)
+def test_shapes_that_change_go_on_with_a_note(old, new, notes, tmp_path):
+    shaped(tmp_path)
+    study = StoredStudy.open(changed(tmp_path, old, new), create=True)
+    assert len(study.notes) == len(notes)
+    for note, words in zip(study.notes, notes, strict=True):
+        assert words in note
+    assert again(study).notes == []
+    best = {'["stress <= 251"]': 2, '["stress <= 250", "mass"]': None, "": 0 if "stress" in old else 3}
+    found = study.best()
+    assert (found and found.number) == best.get(new, 3)
+    guiding = [record for record in study.records if record.unit is not None]
+    assert len(study.ledger.history("")["y"]) == len(guiding) == (0 if "step" in new else 5)
+    study.hand_out(dict.fromkeys(study.file.space.context, 5.0))
+
+
+def test_a_condition_that_changed_is_refused(tmp_path):
+    shaped(tmp_path)
+    for new in ('{foil = "naca0012"}', "{}"):
+        file = changed(tmp_path, '{foil = "naca2412"}', new)
+        with pytest.raises(
+            StoreError, match=r"space\.flap exists .*, and existed when foil is 'naca2412'.*another name"
+        ):
+            StoredStudy.open(file, create=True)
+        changed(tmp_path, f"when = {new}", 'when = {foil = "naca2412"}')
+
+
 # --- places that are not as they should be ---
 
 
@@ -479,7 +567,13 @@ def test_folders_and_files_that_are_not_databases(tmp_path):
     [
         ("UPDATE sumbo_studies SET space = '{\"params\": [3]}'", "cannot be read"),
         ("UPDATE sumbo_studies SET space = 'x'", "cannot be read"),
-        ("UPDATE sumbo_studies SET version = 2", "the sumbo that began it"),
+        (
+            "UPDATE sumbo_studies SET space = replace(space, '{\"params', '{\"outcomes\": [3], \"params')",
+            "cannot be read",
+        ),
+        ('UPDATE sumbo_trials SET constraints = \'{"stress": "high"}\'', "trial 0"),
+        ("UPDATE sumbo_trials SET std = -1", "trial 0"),
+        ("UPDATE sumbo_studies SET version = 1", "the sumbo that began it"),
         ("UPDATE sumbo_trials SET state = 'lost'", "trial 0"),
         ("UPDATE sumbo_trials SET value = 'x'", "trial 0"),
         ("UPDATE sumbo_trials SET value = NULL", "trial 0"),

@@ -57,6 +57,127 @@ def test_the_shortest_file(tmp_path):
     assert study.space["a"] == sumbo.Float(0, 1)
 
 
+WING = """
+goal = "minimize"
+context = ["wind"]
+constraints = ["stress <= 250", "mass >= 12", "slack"]
+known = ["angle + 2*`sweep back` <= 40", "0 <= angle"]
+max_seconds = 86400
+[space.angle]
+type = "float"
+low = 0
+high = 15
+step = 0.5
+[space."sweep back"]
+type = "int"
+low = 0
+high = 30
+step = 5
+[space.foil]
+type = "categorical"
+choices = ["naca0012", "naca2412", "flat"]
+[space.flap]
+type = "float"
+low = 0.0
+high = 1.0
+when = {foil = ["naca2412", "flat"]}
+[space.gap]
+type = "float"
+low = 2.5
+high = 2.5
+when = {foil = "flat", mesh = "fine"}
+[space.mesh]
+type = "ordinal"
+choices = ["coarse", "fine"]
+[space.wind]
+type = "float"
+low = 0.0
+high = 30.0
+"""
+
+
+def test_steps_orders_conditions_contexts_and_constraints(tmp_path):
+    study = read(tmp_path, WING)
+    assert study.space == sumbo.Space(
+        {
+            "angle": sumbo.Float(0, 15, step=0.5),
+            "sweep back": sumbo.Int(0, 30, step=5),
+            "foil": sumbo.Categorical(["naca0012", "naca2412", "flat"]),
+            "flap": sumbo.Float(0, 1, when={"foil": ["naca2412", "flat"]}),
+            "gap": sumbo.Float(2.5, 2.5, when={"foil": "flat", "mesh": "fine"}),
+            "mesh": sumbo.Ordinal(["coarse", "fine"]),
+            "wind": sumbo.Float(0, 30),
+        },
+        context=["wind"],
+        constraints=[sumbo.Linear({"angle": 1, "sweep back": 2}, upper=40), sumbo.Linear({"angle": 1}, lower=0)],
+    )
+    assert [str(constraint) for constraint in study.constraints] == ["stress <= 250", "mass >= 12", "slack <= 0"]
+    assert study.measured == ("stress", "mass", "slack")
+    assert study.max_seconds == 86400.0
+    assert method_of(study).name == "auto"
+    assert study.column("std") == "std"
+    assert read(tmp_path, WING.replace('"slack"', '"Std"')).column("std") == "trial std"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("step = 0.5", "step = 0", ["space.angle", "above 0"]),
+        ("step = 0.5", "step = 0.5\nlog = true", ["space.angle", "log"]),
+        ("step = 0.5", "stepp = 0.5", ["'space.angle.stepp'", "did you mean 'step'"]),
+        ("step = 5", "step = 2.5", ["space.sweep back", "whole number"]),
+        ('choices = ["coarse", "fine"]', "low = 1", ["space.mesh.low", "choices"]),
+        ('choices = ["coarse", "fine"]', "", ["space.mesh.choices is missing", "ordinal"]),
+        ('["coarse", "fine"]', '["1", 1]', ["space.mesh.choices", "tell apart"]),
+        ('{foil = ["naca2412", "flat"]}', '"flat"', ["space.flap", "when must be"]),
+        ('{foil = ["naca2412", "flat"]}', "{foil = []}", ["space.flap", "its values"]),
+        ('{foil = ["naca2412", "flat"]}', '{fool = "flat"}', ["space: parameter 'flap'", "did you mean 'foil'"]),
+        ('{foil = ["naca2412", "flat"]}', '{foil = "flt"}', ["'flap'", "did you mean 'flat'"]),
+        ('{foil = ["naca2412", "flat"]}', "{wind = 3}", ["'flap'", "cannot be counted"]),
+        ('mesh = "fine"', "gap = 2.5", ["circle"]),
+        ('["wind"]', '"wind"', ["context: expected a list of names"]),
+        ('["wind"]', '["wnd"]', ["context: unknown 'wnd'", "did you mean 'wind'"]),
+        ('["wind"]', '["flap"]', ["context: 'flap' has a condition"]),
+        ('"slack"]', '"slack < 3"]', ["constraints: expected", "slack < 3"]),
+        ('"slack"]', "3]", ["constraints: expected a list of texts", "stress <= 250"]),
+        ('["stress <= 250", "mass >= 12", "slack"]', '"slack"', ["constraints: expected a list of texts"]),
+        ('"slack"]', '"mass"]', ["constraints: 'mass' is there twice"]),
+        ('"slack"]', '"Value to minimize"]', ["constraints", "rename"]),
+        ('"slack"]', '"angle"]', ["constraints", "tell apart", "angle"]),
+        ('"0 <= angle"', '"0 <= angel"', ["known[1]", "did you mean 'angle'"]),
+        ('"0 <= angle"', '"angle*angle <= 3"', ["known[1]", "not linear"]),
+        ('"0 <= angle"', "\"__import__('os').system('touch hacked') <= 3\"", ["known[1]", "only names, numbers"]),
+        ('"0 <= angle"', "3", ["known: expected a list of texts"]),
+        ('"0 <= angle"', '"mesh <= 1"', ["known: constraint", "'mesh', which is Ordinal"]),
+        ("max_seconds = 86400", 'max_seconds = "1 d"', ["max_seconds", "seconds above 0"]),
+        (
+            'goal = "minimize"',
+            'goal = "minimize"\ncommand = ["./sim"]\nparameters = "stdin"',
+            ['value: expected "json:KEY", since there are constraints', "'stress', 'mass', 'slack'"],
+        ),
+    ],
+)
+def test_mistakes_in_them_are_named_too(old, new, words, tmp_path):
+    assert WING.count(old) == 1
+    test_mistakes_are_named_with_file_key_and_remedy(WING.replace(old, new), words, tmp_path)
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_a_study_that_cannot_be_searched_is_refused_with_its_file(tmp_path):
+    for old, new, words in (
+        ('"0 <= angle"', '"angle >= 20"', "angle >= 20|20 <= angle"),
+        ('goal = "minimize"', 'goal = "minimize"\nmethod = "gp-ei"', "s.toml: method: .*learns no constraints"),
+        (
+            'constraints = ["stress <= 250", "mass >= 12", "slack"]',
+            'method = "direct"',
+            "s.toml: method: .*searches plain boxes, and the space has context",
+        ),
+    ):
+        study = read(tmp_path, WING.replace(old, new))
+        with pytest.raises(StudyFileError, match=words):
+            method_of(study)
+
+
 def test_a_function_is_found_beside_the_file(tmp_path):
     study = read(tmp_path, f'goal = "minimize"\nobjective = "a.wing:drag"\n{A}')
     assert study.objective == Function("a.wing", "drag", str(tmp_path))

@@ -90,6 +90,44 @@ def test_values_from_output(output, where, expected):
         assert expected in outcome.reason
 
 
+BOTH = '{"loss": 0.5, "stress": 240, "out": {"mass": 12.5}, "std": 0.1}'
+
+
+@pytest.mark.parametrize(
+    ("output", "where", "constraints", "expected"),
+    [
+        (BOTH, "json:loss", (), EvaluationResult(0.5, std=0.1)),
+        (f"talk\n{BOTH}\n", "json:loss", ("stress", "out.mass"), ({"stress": 240.0, "out.mass": 12.5}, 0.1)),
+        (BOTH.replace("0.1", "null"), "json:loss", ("stress",), ({"stress": 240.0}, None)),
+        (BOTH, "json:std", ("stress",), ({"stress": 240.0}, None)),  # what is minimised is no noise
+        (BOTH, "json:loss", ("std",), ({"std": 0.1}, None)),
+        (BOTH, "json:loss", ("stress", "mass"), "the key 'mass'"),
+        (BOTH.replace("240", "NaN"), "json:loss", ("stress",), "the constraint 'stress': value was nan"),
+        (BOTH.replace("240", '"high"'), "json:loss", ("stress",), "the constraint 'stress' must be a single real"),
+        (BOTH.replace("0.1", "-1"), "json:loss", ("stress",), "std must be a number from 0 up"),
+    ],
+)
+def test_constraints_and_noise_from_output(output, where, constraints, expected):
+    outcome = read_value(output, where, constraints)
+    if isinstance(expected, str):
+        assert outcome.value is None
+        assert expected in outcome.reason
+    elif isinstance(expected, tuple):
+        assert outcome.value is not None
+        assert (outcome.constraints, outcome.std) == expected
+    else:
+        assert outcome == expected
+
+
+def test_a_parameter_that_does_not_exist_is_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("flap", "somebody else's")
+    assert filled("--flap={flap} {a}", {"a": 1}) == "--flap= 1"
+    write_program(tmp_path, 'echo "[$flap]" >&2; [ -z "${flap+x}" ] || exit 3; echo 1')
+    sim = Program(("./sim",), "environment", "last-line", str(tmp_path), None, (), ("flap",))
+    assert run_program(sim, job(a=0.5)).value == 1.0
+    assert run_program(sim, job(a=0.5, flap=0.25)).reason == "exit code 3"
+
+
 @pytest.mark.parametrize("value", [None, "x", 1j, [1.0], True])
 def test_answers_that_are_no_numbers(value):
     assert "must return a " in result_of(value).reason

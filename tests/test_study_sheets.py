@@ -6,7 +6,7 @@ from studies import write_study
 from sumbo.errors import SheetError, TellError
 from sumbo.executors import EvaluationResult
 from sumbo.methods import Deadline
-from sumbo.study.files.sheets import read_sheet, tell_one, tell_sheet, write_sheet
+from sumbo.study.files.sheets import read_sheet, tell_one, tell_sheet, with_rows, write_sheet
 from sumbo.study.files.toml import load
 from sumbo.study.stored import StoredStudy
 
@@ -102,6 +102,130 @@ def table(separator=",", end="\n", **changes):
 def test_what_spreadsheets_do_to_a_table(text, encoding, study):
     (row,) = sheet(study, text, encoding).rows
     assert (row.number, row.params, row.result) == (None, PARAMS, EvaluationResult(0.5))
+
+
+SHAPED = """
+constraints = ["stress <= 250", "mass >= 12"]
+context = ["wind"]
+[space.temp]
+type = "float"
+low = 20.0
+high = 80.0
+step = 0.1
+[space.part]
+type = "float"
+low = 0.0
+high = 1.0
+step = 0.3333333333
+[space.foil]
+type = "categorical"
+choices = ["naca0012", "naca2412"]
+[space.flap]
+type = "float"
+low = 0.0
+high = 1.0
+when = {foil = "naca2412"}
+[space.mesh]
+type = "ordinal"
+choices = ["coarse", "fine", "extra fine"]
+[space.wind]
+type = "float"
+low = 0.0
+high = 30.0
+"""
+SHAPED_HEAD = "trial,temp,part,foil,flap,mesh,wind,value to minimize,stress,mass"
+PLAIN = ",20.3,0.666667,naca0012,,Extra fine,12,0.5,240,13"
+FLAP = ",20.3,0,naca2412,0.25,coarse,12,0.5,240,13"
+
+
+@pytest.fixture
+def wing(tmp_path):
+    return load(write_study(tmp_path, space=SHAPED))
+
+
+def test_shapes_go_out_and_come_back(wing):
+    store = StoredStudy.open(wing, create=True)
+    foils = ("naca0012", "naca2412")
+    asked = [store.hand_out({"wind": 12.5}, {"foil": foil}) for foil in foils]
+    text = write_sheet(wing, [(trial.number, trial.params) for trial in asked])
+    lines = text.splitlines()
+    assert lines[0] == SHAPED_HEAD
+    cells = [line.split(",") for line in lines[1:]]
+    assert [(row[3], row[4] == "", row[6]) for row in cells] == [(foils[0], True, "12.5"), (foils[1], False, "12.5")]
+    assert all(len(row[1].partition(".")[2]) == 1 for row in cells)  # a step of 0.1 has one digit
+    filled = "\n".join([lines[0], *(line.removesuffix(",,") + "0.5,251,13" for line in lines[1:]), PLAIN, FLAP])
+    found = sheet(wing, filled)
+    assert [row.params for row in found.rows[:2]] == [trial.params for trial in asked]
+    result = EvaluationResult(0.5, constraints={"stress": 251.0, "mass": 13.0})
+    assert [row.result for row in found.rows[:2]] == [result, result]
+    assert found.rows[2].params == {
+        "temp": 20.3,
+        "part": 0.6666666666,
+        "foil": "naca0012",
+        "mesh": "extra fine",
+        "wind": 12.0,
+    }
+    tell_sheet(store, found, "batch.csv", replace=False)
+    store = StoredStudy.open(wing, create=True)
+    assert [store.ledger.feasible(record) for record in store.records] == [False, False, True, True]
+    again = tell_sheet(store, found, "batch.csv", replace=False)
+    assert (again.known, again.told, again.added) == (4, [], [])
+    with pytest.raises(SheetError, match=r"as the value 0.5 with stress = 251.0, mass = 13.0, now 0.5 with stress = 2"):
+        told(wing, store, filled.replace("251", "249"))
+    assert told(wing, store, filled.replace("251", "249"), replace=True).replaced == [0, 1]
+    assert store.best().number == 0
+
+
+def test_noise_has_a_column_that_may_be_left_out(wing):
+    store = StoredStudy.open(wing, create=True)
+    for std, given in (("0.1", 0.1), ("", None), ("0", 0.0)):
+        (row,) = sheet(wing, f"{SHAPED_HEAD},Std\n{FLAP},{std}\n").rows
+        assert row.result.std == given
+    told(wing, store, f"{SHAPED_HEAD},std\n{FLAP},0.1\n")
+    text = f"{SHAPED_HEAD}\n0{FLAP}\n"
+    assert told(wing, store, text).known == 1  # the same, without its noise
+    with pytest.raises(SheetError, match=r"std = 0\.1, now .*std = 0\.2; .*--replace"):
+        told(wing, store, f"{SHAPED_HEAD},std\n0{FLAP},0.2\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (FLAP.replace("240", ""), ["line 2: 'stress' is empty"]),
+        (FLAP.replace("240", "240 MPa"), ["line 2, column 'stress'", "leave the unit out"]),
+        (FLAP.replace("240", "inf"), ["line 2, column 'stress'", "failed"]),
+        (FLAP.replace("0.25", ""), ["line 2: 'flap' is empty"]),
+        (FLAP.replace("naca2412", "naca0012"), ["line 2", "'flap' does not exist where foil is 'naca0012'"]),
+        (FLAP.replace("naca2412", ""), ["line 2: 'foil' is empty"]),
+        (FLAP.replace("20.3", "20.36"), ["line 2, column 'temp'", "steps of 0.1", "the nearest is 20.4"]),
+        (FLAP.replace("coarse", "corse"), ["line 2, column 'mesh'", "did you mean 'coarse'"]),
+        (FLAP.replace(",12,", ",,"), ["line 2: 'wind' is empty"]),
+        (FLAP + ",-1", ["line 2: std must be a number from 0 up"]),
+        (FLAP + ",small", ["line 2, column 'std'", "expected a number"]),
+        ("0" + FLAP.replace("naca2412", "naca0012"), ["line 2: trial 0 was to have"]),
+    ],
+)
+def test_mistakes_in_shapes_are_said_with_line_and_column(row, words, wing):
+    store = StoredStudy.open(wing, create=True)
+    store.ledger.observe(
+        {"temp": 20.3, "part": 0.0, "foil": "naca0012", "mesh": "coarse", "wind": 12.0},
+        EvaluationResult(0.5, constraints={"stress": 1.0, "mass": 13.0}),
+    )
+    with pytest.raises(SheetError) as caught:
+        told(wing, store, f"{SHAPED_HEAD},std\n{row}\n")
+    for word in words:
+        assert word in str(caught.value)
+    assert len(store.records) == 1
+
+
+def test_a_table_without_a_constraint_can_tell_failures_only(wing):
+    store = StoredStudy.open(wing, create=True)
+    store.hand_out({"wind": 1.0})
+    with pytest.raises(SheetError, match="line 2: 'stress' is empty"):
+        told(wing, store, "trial,value\n0,1.5\n")
+    with pytest.raises(SheetError, match="rows cannot be appended, it has no column 'temp'"):
+        with_rows(wing, wing.path.parent / "batch.csv", [])
+    assert told(wing, store, "trial,value\n0,failed\n").told == [0]
 
 
 def test_names_that_older_spreadsheets_write(study):

@@ -59,6 +59,20 @@ def test_ask_tell_recover_and_correct(server, tmp_path):
     assert (again.best().value, again.counts().failed) == (0.1 + 0.2, 1)
 
 
+def test_contexts_constraints_and_noise(server, tmp_path):
+    text = 'context = ["n"]\nconstraints = ["stress <= 250"]\nknown = ["a + n <= 10"]'
+    study = StoredStudy.open(load(study_of(server, tmp_path, "shapes", text)), create=True)
+    record = study.hand_out({"n": 3}, {"c": "plain"})
+    study.ledger.tell(record.number, EvaluationResult(1.0, constraints={"stress": 1 / 3}, std=0.1))
+    study.ledger.correct(record.number, EvaluationResult(2.0, constraints={"stress": 251.0}))
+    again = StoredStudy.open(study.file, create=True)
+    assert again.notes == []
+    (read,) = again.records
+    assert (read.fixed, read.constraints, read.std) == ({"n": 3, "c": "plain"}, {"stress": 251.0}, None)
+    assert read.earlier[0][1:] == (1.0, None, {"stress": 1 / 3}, 0.1)
+    assert again.best() is None
+
+
 def test_three_runs_share_a_study_and_one_is_killed(server, tmp_path):
     write_program(tmp_path, 'echo "$SUMBO_TRIAL" >> begun; sleep 0.2; echo "$a"')
     text = 'command = ["./sim"]\nparameters = "environment"\nbudget = 30\nworkers = 2'

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from sumbo._files import write_whole
 from sumbo.cli.parser import BY_HAND
-from sumbo.cli.show import as_csv, best_text, can_write, format_of, learned, opened, record, show_overview, write_report
-from sumbo.errors import SettingError, SheetError, StudyFileError
-from sumbo.executors import EvaluationResult
+from sumbo.cli.show import (
+    as_csv,
+    best_text,
+    can_write,
+    context_of,
+    format_of,
+    learned,
+    opened,
+    point_text,
+    record,
+    show_overview,
+    write_report,
+)
+from sumbo.errors import SettingError, SheetError, SpaceError, StudyFileError
+from sumbo.executors import EvaluationResult, complete
+from sumbo.space.parameters import hinted, listed
 from sumbo.study.files import sheets
 from sumbo.study.files.cells import number_of
 from sumbo.study.files.toml import StudyFile, load, method_of
@@ -35,6 +48,12 @@ def run(options: argparse.Namespace) -> int:
     budget = options.budget or study.budget
     if budget is None:
         raise StudyFileError(f"{study.path}: budget is missing; add it, or say --budget N")
+    if study.space.context:
+        names = " ".join(f"--context {name}=VALUE" for name in study.space.context)
+        raise SettingError(
+            f"{study.path}: sumbo run does not know the context {listed(study.space.context)}, which the world sets; "
+            f"use sumbo ask {names} and sumbo tell"
+        )
     # All that can be wrong with the file is said before there is a study.
     checked_objective(study)
     method_of(study)
@@ -53,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
             sys.stderr.write("sumbo: interrupted; run the same command to go on\n")
         data = _summary(store) | {"interrupted": not ended}
         failed = sorted((t for t in store.records if t.state == "failed"), key=lambda trial: trial.told or 0)
-        code = 130 if not ended else 3 if failed and store.best() is None else 0
+        code = 130 if not ended else 3 if failed and not counts.done else 0
         if code == 3:
             last = record(study, failed[-1])["reason"]
             said = f"none of {len(failed)} evaluations succeeded; the last failed: {last}"
@@ -66,6 +85,7 @@ def _show_result(bar: "Progress", store: StoredStudy, record: Record, result: Ev
     """Show it by the bar on a terminal; in a log, by a line for each trial."""
     best, failed = store.best(), result.value is None
     what = f"failed: {result.reason}" if failed else f"{result.value:.6g}"
+    what += "" if failed or store.ledger.feasible(store.records[record.number]) else ", infeasible"
     text = f"trial {record.number}{'' if failed else ':'} {what}"
     if bar.on_terminal:
         if failed:
@@ -83,6 +103,9 @@ def ask(options: argparse.Namespace) -> int:
         raise SettingError("--open lists experiments handed out before, -n asks for new ones; give one of them")
     if (options.append or options.force) and not options.csv:
         raise SettingError("--append and --force say what becomes of a table that is there; name it with --csv FILE")
+    if options.open and (options.context or options.fix):
+        raise SettingError("--open lists experiments handed out before; --context and --fix are for new ones")
+    context, fixed = ({}, {}) if options.open else _given(study, options.context, options.fix)
     target = Path(options.csv) if options.csv else None
     if target is not None:
         _check_table(study, target, options)
@@ -92,15 +115,19 @@ def ask(options: argparse.Namespace) -> int:
         if options.open:
             trials = [trial for trial in store.records if trial.state == "open"]
         else:
-            trials = [store.hand_out() for _ in range(options.n or 1)]
+            for note in store.notes:
+                sys.stderr.write(f"sumbo: {note}\n")
+            trials = [store.hand_out(context, fixed) for _ in range(options.n or 1)]
         rows = [(trial.number, trial.params) for trial in trials]
         text = sheets.write_sheet(study, rows)
         if target is not None:
             added = options.append and _is_filled(target)
             _check_table(study, target, options)  # again: somebody may have saved it meanwhile
             _write(target, sheets.with_rows(study, target, rows) if added else text.encode("utf-8"))
-    asked = [{"trial": number, "params": params} for number, params in rows]
-    message = f"{len(rows)} experiments in {options.csv}; fill in the column {study.value_column!r}, then: "
+    asked = [{"trial": n, "params": params, "context": context_of(study.space, params)} for n, params in rows]
+    columns = ", ".join(repr(name) for name in (study.value_column, *study.measured))
+    columns = f"columns {columns}" if study.constraints else f"column {columns}"
+    message = f"{len(rows)} experiments in {options.csv}; fill in the {columns}, then: "
     message += f"sumbo tell {options.study} {options.csv}\n"
     answer = {"trials": asked, "csv": options.csv}
     return _answer(options, answer, lambda: sys.stdout.write(message) if options.csv else _write_out(text))
@@ -118,7 +145,7 @@ def tell(options: argparse.Namespace) -> int:
             notes += [f"{sheet.empty} rows have no result yet"] if sheet.empty else []
             notes += [f"columns left alone: {', '.join(sheet.ignored)}"] if sheet.ignored else []
         else:
-            told = sheets.tell_one(store, options.trial, _result(options), replace=options.replace)
+            told = sheets.tell_one(store, options.trial, _result(study, options), replace=options.replace)
         data = asdict(told) | {"notes": notes, "counts": _counts_now(store)}
     text = f"{len(told.told)} told, {len(told.added)} of your own, {len(told.replaced)} corrected, {told.known} known\n"
     text += "".join(f"note: {note}\n" for note in notes)
@@ -134,8 +161,24 @@ def cancel(options: argparse.Namespace) -> int:
 
 
 def best(options: argparse.Namespace) -> int:
-    with opened(load(options.study)) as store:
+    study = load(options.study)
+    if options.context and not options.denoised:
+        raise SettingError("best: --context is for --denoised; the best trial is that of all contexts")
+    if options.denoised:
+        return _denoised(study, options)
+    with opened(study) as store:
         return _answer(options, _summary(store), best_text(store), code=0 if store.best() is not None else 1)
+
+
+def _denoised(study: StudyFile, options: argparse.Namespace) -> int:
+    context, _ = _given(study, options.context, [])
+    with opened(study) as store:
+        found = store.optimizer.recommend(context=context)
+    data: dict[str, Any] = {"study": study.name, "goal": study.goal, "params": found.params, "context": context}
+    data |= {"value": found.value, "std": found.std, "probability_feasible": found.probability_feasible}
+    head = f"expected: {found.value:.6g}, plus or minus {found.std:.2g}"
+    head += f"; feasible with probability {found.probability_feasible:.2g}"
+    return _answer(options, data, point_text(head, study.space, found.params))
 
 
 def show(options: argparse.Namespace) -> int:
@@ -229,6 +272,9 @@ def _summary(store: StoredStudy) -> dict[str, Any]:
         "trial": best and best.number,
         "value": best and best.value,
         "params": best and best.params,
+        "context": best and context_of(store.file.space, best.params),
+        "constraints": best and best.constraints,
+        "std": best and best.std,
         "counts": asdict(store.counts()),
     }
 
@@ -238,6 +284,10 @@ def _check_tell(options: argparse.Namespace) -> None:
         raise SettingError("tell: expected a table, or --trial N with a value or --failed; see sumbo tell --help")
     if options.trial is not None and (options.result is None) == (options.failed is None):
         raise SettingError("tell: with --trial, give either a value or --failed")
+    if options.trial is None and (options.constraint or options.std is not None):
+        raise SettingError("tell: --constraint and --std are for --trial; a table has columns for them")
+    if options.failed is not None and (options.constraint or options.std is not None):
+        raise SettingError("tell: --constraint and --std go with a value; leave them out with --failed")
     if options.trial is not None and options.own:
         raise SettingError("tell: --own is for tables; leave it out with --trial")
     if options.trial is None and not os.path.exists(options.result):
@@ -247,13 +297,52 @@ def _check_tell(options: argparse.Namespace) -> None:
         )
 
 
-def _result(options: argparse.Namespace) -> EvaluationResult:
+def _result(study: StudyFile, options: argparse.Namespace) -> EvaluationResult:
     if options.failed is not None:
         return EvaluationResult(reason=options.failed.strip() or BY_HAND)
-    number = number_of("value", options.result)
+    pairs = _pairs("--constraint", options.constraint, study.measured)
+    measured = {name: _finite(f"--constraint {name}", text) for name, text in pairs}
+    std = None if options.std is None else _finite("--std", options.std)
+    return complete(_finite("value", options.result), None, measured, std)
+
+
+def _finite(place: str, text: str) -> float:
+    number = number_of(place, text)
     if not math.isfinite(number):
-        raise SheetError(f"value: expected a finite number, got {options.result!r}; use --failed if there is none")
-    return EvaluationResult(number)
+        raise SheetError(f"{place}: expected a finite number, got {text!r}; use --failed if there is none")
+    return number
+
+
+def _given(study: StudyFile, context: list[str], fixed: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values that points are to have, as the command line says them."""
+    space = study.space
+    known = {"--context": space.context, "--fix": space.names}
+    told, kept = (
+        {name: sheets.value_of(f"{flag} {name}", space, name, text) for name, text in _pairs(flag, texts, known[flag])}
+        for flag, texts in (("--context", context), ("--fix", fixed))
+    )
+    try:
+        space.given(told, kept)
+    except SpaceError as error:
+        missing = " ".join(f"--context {name}=VALUE" for name in space.context if name not in told)
+        raise SettingError(f"{error}" + (f"; here: {missing}" if missing else "")) from None
+    return told, kept
+
+
+def _pairs(flag: str, texts: list[str], known: Sequence[str]) -> list[tuple[str, str]]:
+    """What an option that may be given several times says, as NAME=VALUE, by name."""
+    found: dict[str, str] = {}
+    for text in texts:
+        # A name may hold a "=" as well.
+        named = [name for name in known if text.startswith(f"{name}=")]
+        name = max(named, key=len, default=text.partition("=")[0])
+        if not named:
+            names = f"name one of {listed(known)}" if known else "the study has none"
+            raise SettingError(f"{flag}: expected NAME=VALUE, got {text!r}: unknown {hinted(name, known)}; {names}")
+        if name in found:
+            raise SettingError(f"{flag}: {name!r} is given twice; give it once")
+        found[name] = text.removeprefix(f"{name}=").strip()
+    return list(found.items())
 
 
 def _check_target(path: Path) -> None:

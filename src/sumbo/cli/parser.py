@@ -93,6 +93,12 @@ def _flag(command: argparse._ActionsContainer, name: str, text: str) -> None:
     command.add_argument(name, action="store_true", help=text)
 
 
+def _values(command: argparse._ActionsContainer, name: str, text: str) -> None:
+    command.add_argument(
+        name, action="append", default=[], metavar="NAME=VALUE", help=f"{text}; may be given several times"
+    )
+
+
 def _run(add: Add) -> None:
     command = add(
         "run",
@@ -112,9 +118,12 @@ def _ask_and_tell(add: Add) -> None:
         "Choose the next experiments. They stay open until you tell their results, however long that takes.\n"
         "A table that is there already is not written over unless you say so.",
         "  sumbo ask wing.toml\n  sumbo ask wing.toml -n 8 --csv batch.csv\n"
+        "  sumbo ask wing.toml --context wind=12 --fix angle=3\n"
         "  sumbo ask wing.toml -n 8 --csv batch.csv --append\n  sumbo ask wing.toml --open --csv again.csv",
     )
     ask.add_argument("-n", type=_count, metavar="N", help="how many (default 1)")
+    _values(ask, "--context", "what the world sets, for all of them; every parameter that the file names so")
+    _values(ask, "--fix", "a value that they are to have, whatever is searched")
     ask.add_argument("--csv", metavar="FILE", help="write them as a table with an empty column for the results")
     there = ask.add_mutually_exclusive_group()
     _flag(there, "--append", "add rows to the table, which keeps what was typed in")
@@ -127,11 +136,14 @@ def _ask_and_tell(add: Add) -> None:
         "failed (and a reason) stands for an experiment that gave none, and a row without a trial number is an\n"
         "experiment of your own. Nothing is recorded unless all rows are right.",
         "  sumbo tell wing.toml batch.csv\n  sumbo tell wing.toml --trial 3 0.31\n"
+        "  sumbo tell wing.toml --trial 3 0.31 --constraint stress=240 --std 0.05\n"
         '  sumbo tell wing.toml --trial 4 --failed "the glue came off"',
     )
     tell.add_argument("result", metavar="FILE.csv | VALUE", nargs="?", help="the table; with --trial, the value")
     tell.add_argument("--trial", type=_number, metavar="N", help="the trial that the value is of")
     tell.add_argument("--failed", nargs="?", const=BY_HAND, metavar="REASON", help="the trial gave no value")
+    _values(tell, "--constraint", "with --trial, what was measured for a constraint; in a table it has a column")
+    tell.add_argument("--std", metavar="STD", help="with --trial, the known standard deviation of the value's noise")
     _flag(tell, "--replace", "correct results that were told before")
     _flag(tell, "--own", "take all rows for experiments of your own")
     cancel = add(
@@ -145,12 +157,17 @@ def _ask_and_tell(add: Add) -> None:
 
 
 def _looking(add: Add) -> None:
-    add(
+    best = add(
         "best",
         "the best parameters so far",
-        "Show the best trial. Exits with 1 if no trial has a value yet.",
-        "  sumbo best wing.toml\n  sumbo best wing.toml --json | jq .params",
+        "Show the best trial that keeps all constraints. Exits with 1 if there is none yet. With --denoised, the\n"
+        "point where the expected value is best, by all that was told: where values have noise, the best one told may\n"
+        "be a lucky draw.",
+        "  sumbo best wing.toml\n  sumbo best wing.toml --json | jq .params\n"
+        "  sumbo best wing.toml --denoised --context wind=12",
     )
+    _flag(best, "--denoised", "the point to use, with what is expected there (takes some seconds)")
+    _values(best, "--context", "with --denoised, what the world sets")
     show = add(
         "show",
         "how the study stands",

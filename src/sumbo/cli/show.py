@@ -3,11 +3,12 @@
 import argparse
 import io
 import json
+import math
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -19,10 +20,11 @@ from sumbo._redaction import safe, shown
 from sumbo.errors import MissingPackageError, SettingError
 from sumbo.executors.objectives import as_text
 from sumbo.space import Space
-from sumbo.study.files.cells import plain, written
+from sumbo.space.parameters import Parameter
+from sumbo.study.files.cells import written
 from sumbo.study.files.sheets import TRIAL, csv_text
 from sumbo.study.files.toml import StudyFile, load
-from sumbo.study.ledger import Record
+from sumbo.study.ledger import Record, is_feasible
 from sumbo.study.stored import StoredStudy, storage_errors
 
 if TYPE_CHECKING:  # compiled code, which most commands do not need
@@ -33,6 +35,8 @@ Records = Sequence[dict[str, Any]]
 _NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60  # of a line of blocks
+_CELL = 10  # of a column of numbers, at least
+_DIGITS = 6  # of a value, as far as its range has them
 _ROWS = 12  # of a table of what was learned
 _LOOK = 3.0  # seconds between two looks at a study that is being watched
 _REST = 2.0  # a page is made again after so many times as long as it took
@@ -55,8 +59,12 @@ def record(file: StudyFile, trial: Record) -> dict[str, Any]:
     params, started = trial.params, trial.started
     return {
         "trial": trial.number,
-        "params": {name: params.get(name) for name in file.space},
+        "params": {name: params[name] for name in file.space if name in params},
+        "context": context_of(file.space, params),
         "value": trial.value,
+        "constraints": trial.constraints,
+        "std": trial.std,
+        "feasible": None if trial.value is None else is_feasible(trial, file.constraints),
         "state": trial.state,
         "reason": encodable(trial.reason),
         "detail": encodable(trial.detail),
@@ -65,31 +73,57 @@ def record(file: StudyFile, trial: Record) -> dict[str, Any]:
     }
 
 
+def context_of(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that the world set."""
+    return {name: params[name] for name in space.context if name in params}
+
+
 def best_text(study: StoredStudy) -> str:
-    """The best trial, a line for each parameter."""
-    trial = study.best()
+    """The best trial, a line for each parameter, and for each constraint."""
+    trial, constraints = study.best(), study.file.constraints
+    if trial is None and study.counts().done:
+        return f"no trial keeps all constraints yet: {_one_line(', '.join(map(str, constraints)))}\n"
     if trial is None:
         return "no trial has a value yet\n"
-    values = trial.params
-    params = {_one_line(name): _one_line(as_text(values.get(name))) for name in study.file.space}
-    width = max(map(len, params))
-    lines = [f"trial {trial.number}: {trial.value!r}", *(f"  {name:<{width}} = {v}" for name, v in params.items())]
-    return "\n".join(lines) + "\n"
+    noise = "" if trial.std is None else f" (std {trial.std:.6g})"
+    measured = {c.name: f"{(trial.constraints or {})[c.name]:.10g} ({c})" for c in constraints}
+    return point_text(f"trial {trial.number}: {trial.value:.10g}{noise}", study.file.space, trial.params, measured)
+
+
+def point_text(head: str, space: Space, params: Mapping[str, Any], measured: Mapping[str, str] = {}) -> str:
+    """A point, a line for each parameter that it has and each thing that was measured."""
+    shown = {name: for_people(space[name], params[name]) for name in space if name in params} | dict(measured)
+    rows = {_one_line(name): _one_line(text) for name, text in shown.items()}
+    width = max(map(len, rows))
+    return "\n".join([head, *(f"  {name:<{width}} = {text}" for name, text in rows.items())]) + "\n"
+
+
+def for_people(parameter: Parameter, value: Any) -> str:
+    """A value with the digits that matter: to a millionth of the range; with a step, those of the step."""
+    width = parameter.high - parameter.low
+    if not isinstance(value, float) or parameter.choices or parameter.step or not 0.0 < width < math.inf:
+        return as_text(value)
+    digits = _DIGITS if parameter.log or not value else _DIGITS + math.ceil(math.log10(abs(value) / width))
+    return f"{value:.{min(max(digits, 1), 17)}g}"
 
 
 def _overview(study: StoredStudy, last: int) -> str:
     """How the study stands."""
     file, counts, trials = study.file, study.counts(), study.records
+    feasible = [trial for trial in trials if study.ledger.feasible(trial)]
+    done = sum(trial.value is not None for trial in feasible)
+    kept = [f"{done} of {counts.done} keep {', '.join(map(str, file.constraints))}"] if file.constraints else []
     cancelled = f", {counts.cancelled} cancelled" if counts.cancelled else ""
     lines = [
         f"{_one_line(file.name)}: {file.goal}, {file.space.dim} parameters, method {file.method}",
         f"stored in {shown(file.storage)}",
         f"{counts.finished} of {file.budget or 'any number of'} trials finished: {counts.done} done, {counts.failed} "
         f"failed; {counts.running} running, {counts.open} open (by hand), {counts.waiting} waiting{cancelled}",
+        *map(_one_line, kept),
         "",
         f"best {best_text(study)}".rstrip(),
     ]
-    curve = _sparkline(trials, file.goal)
+    curve = _sparkline(feasible, file.goal)
     if curve and can_write(curve):
         lines += ["", f"best so far{', the lower the better' if file.goal == 'minimize' else ''}: {curve}"]
     rows = [record(file, trial) for trial in trials]
@@ -100,9 +134,16 @@ def _overview(study: StoredStudy, last: int) -> str:
     if opened:
         lines += ["", f"open, to be told: {', '.join(opened)}"]
     lines += ["", f"last {min(last, len(trials))} trials:"]
+    head = [f"{_one_line(name):>{_CELL}}" for name in ("value", *file.measured)]
+    lines += ["  ".join(["  trial", *head])] if file.constraints else []
     for row in rows[-last:]:
         what = f"{row['value']:.6g}" if row["state"] == "done" else row["state"]
         why = f" ({_one_line(row['reason'])})" if row["reason"] else ""
+        if file.constraints and row["state"] == "done":
+            told = row["constraints"] or {}
+            cells = [what, *(f"{told[name]:.6g}" if name in told else "not told" for name in file.measured)]
+            what = "  ".join(cell.rjust(len(title)) for cell, title in zip(cells, head, strict=True))
+            why = "" if row["feasible"] else "  infeasible"
         lines.append(f"  {row['trial']:>5}  {what}{why}")
     return "\n".join(lines) + "\n"
 
@@ -251,15 +292,13 @@ def format_of(path: Path) -> Callable[[StudyFile, Records], bytes]:
 
 def _by_column(study: StudyFile, records: Records) -> dict[str, list[Any]]:
     """The columns by name; those beside the parameters have another one where a parameter is called so."""
-    taken = {plain(name).lower() for name in study.space}
     columns = {TRIAL: [row[TRIAL] for row in records]}
-    columns |= {name: [row["params"][name] for row in records] for name in study.space}
+    columns |= {name: [row["params"].get(name) for row in records] for name in study.space}
     columns[study.value_column] = [row["value"] for row in records]
-    for key in ("state", "reason", "started", "seconds"):
-        name = key
-        while name in taken:
-            name = f"trial {name}"
-        columns[name] = [row[key] for row in records]
+    columns |= {name: [(row["constraints"] or {}).get(name) for row in records] for name in study.measured}
+    noise = ("std",) if any(row["std"] is not None for row in records) else ()
+    for key in (*noise, "state", "reason", "started", "seconds"):
+        columns[study.column(key)] = [row[key] for row in records]
     return columns
 
 

@@ -94,7 +94,8 @@ def result_of(value: Any) -> EvaluationResult:
             return complete(*measured(value.value), value.constraints, value.std)
         return EvaluationResult(*measured(value))
     except TellError as error:
-        return EvaluationResult(reason=str(error), kind=type(value).__name__)
+        answer = value.value if isinstance(value, Evaluation) else value
+        return EvaluationResult(reason=str(error), kind=type(answer).__name__)
 
 
 def complete(number: float | None, reason: str | None, constraints: Any, std: Any) -> EvaluationResult:

@@ -14,17 +14,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from sumbo._redaction import safe
 from sumbo.errors import StudyFileError
-from sumbo.executors import EvaluationResult, result_of, too_long, worker
+from sumbo.executors import Evaluation, EvaluationResult, result_of, too_long, worker
 
 # "{{" and "}}" stand for single braces, as in Python's format strings; anything else in braces is a parameter.
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _TAIL_LINES, _TAIL_BYTES = 10, 4000
 _MAX_OUTPUT = 2**24
+_NOTHING = object()
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Program:
     value: str  # "last-line" of its output, or "json:KEY"
     folder: str  # the working directory
     timeout: float | None  # seconds after which it is killed with all its children; None for never
+    constraints: tuple[str, ...] = ()  # what it reports beside its value, by name
+    conditional: tuple[str, ...] = ()  # parameters that exist for some trials only
 
 
 Objective = Function | Program
@@ -81,11 +85,11 @@ def placeholders(argument: str) -> list[str]:
 
 
 def filled(argument: str, params: dict[str, Any]) -> str:
-    """The argument with values in place of names."""
+    """The argument with values in place of names; nothing in that of a parameter that does not exist here."""
 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
-        return match.group(0)[0] if name is None else as_text(params[name])
+        return match.group(0)[0] if name is None else as_text(params.get(name, ""))
 
     return _PLACEHOLDER.sub(value, argument)
 
@@ -120,6 +124,8 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
     arguments = [filled(a, job.params) if program.parameters == "arguments" else a for a in program.command]
     environment = os.environ | {"SUMBO_STUDY": job.study, "SUMBO_TRIAL": str(job.number)}
     if program.parameters == "environment":
+        # A variable that happens to be there is not a parameter that does not exist.
+        environment = {name: text for name, text in environment.items() if name not in program.conditional}
         environment |= {name: as_text(value) for name, value in job.params.items()}
     # Files, not pipes: a child that the program leaves behind cannot keep us waiting, nor fill our memory.
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -146,18 +152,20 @@ def run_program(program: Program, job: Job) -> EvaluationResult:
                 running.clear()
         if code != 0:
             return EvaluationResult(reason=_ending(code), detail=_tail(err))
-        outcome = read_value(_read(out, _MAX_OUTPUT), program.value)
+        outcome = read_value(_read(out, _MAX_OUTPUT), program.value, program.constraints)
         return outcome if outcome.reason is None else replace(outcome, detail=_tail(err))
 
 
-def read_value(text: str, where: str) -> EvaluationResult:
-    """The value that a program's output holds.
+def read_value(text: str, where: str, constraints: Sequence[str] = ()) -> EvaluationResult:
+    """The value that a program's output holds; of JSON, also what it measured for constraints, and "std".
 
     Example:
         >>> read_value("warming up\\n0.25\\n", "last-line").value
         0.25
         >>> read_value('{"loss": {"test": 0.5}}', "json:loss.test").value
         0.5
+        >>> read_value('{"loss": 0.5, "stress": 240, "std": 0.1}', "json:loss", ["stress"]).constraints
+        {'stress': 240.0}
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -173,12 +181,24 @@ def read_value(text: str, where: str) -> EvaluationResult:
     for part in (lines[-1], text):  # all of the output if that is JSON, else its last line, after other talk
         with contextlib.suppress(ValueError, RecursionError):
             data = json.loads(part)
-    for key in path.split("."):
-        if not isinstance(data, dict) or key not in data:
-            problem = f"the output must be JSON with the key {path!r}; its last line was {lines[-1]!r:.100}"
-            return EvaluationResult(reason=problem, kind="no key")
-        data = data[key]
-    return result_of(data)
+    found = {name: _under(data, name) for name in (path, *constraints)}
+    missing = [name for name, values in found.items() if not values]
+    if missing:
+        problem = f"the output must be JSON with the key {missing[0]!r}; its last line was {lines[-1]!r:.100}"
+        return EvaluationResult(reason=problem, kind="no key")
+    value, std = found[path][0], None if "std" in found else _under(data, "std")
+    return result_of(Evaluation(value, constraints={n: found[n][0] for n in constraints}, std=std[0] if std else None))
+
+
+def _under(data: Any, path: str) -> list[Any]:
+    """What JSON has under this key, or this path of keys; empty if it has not."""
+    for keys in ([path], path.split(".")):
+        part = data
+        for key in keys:
+            part = part.get(key, _NOTHING) if isinstance(part, dict) else _NOTHING
+        if part is not _NOTHING:
+            return [part]
+    return []
 
 
 def _ending(code: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,7 +63,7 @@ class Space:
     parameters: tuple[Parameter, ...]
     context: tuple[str, ...]
     constraints: tuple[Constraint, ...]
-    _conditions: tuple[_Condition, ...]
+    _conditions: tuple[_Condition, ...] = field(compare=False)  # follow from the parameters
 
     def __init__(
         self,

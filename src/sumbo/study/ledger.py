@@ -29,7 +29,7 @@ from sumbo._typing import Array
 from sumbo.executors import EvaluationResult
 from sumbo.space import Space
 from sumbo.space.constraints import OutcomeConstraint
-from sumbo.space.parameters import show
+from sumbo.space.parameters import hinted, listed, show
 
 # Running: by a program; open: by a person; waiting: for whoever comes.
 State = Literal["running", "open", "waiting", "done", "failed", "cancelled"]
@@ -167,8 +167,8 @@ class Ledger:
         return max(done, key=lambda record: sign * (record.value or 0.0), default=None)
 
     def feasible(self, record: Record) -> bool:
-        """Did it keep all constraints, as far as it was told?"""
-        return all(amount <= 0.0 for amount in amounts(record, self.outcomes))
+        """Did it keep all constraints?"""
+        return is_feasible(record, self.outcomes)
 
     @property
     def live(self) -> list[Record]:
@@ -393,6 +393,26 @@ def amounts(record: Record, outcomes: Sequence[OutcomeConstraint]) -> list[float
     """By how much each constraint is broken, NaN where that was not told."""
     told = record.constraints or {}
     return [outcome.amount(told[outcome.name]) if outcome.name in told else math.nan for outcome in outcomes]
+
+
+def is_feasible(record: Record, outcomes: Sequence[OutcomeConstraint]) -> bool:
+    """Did it keep all constraints? One that was not told was not kept."""
+    return all(amount <= 0.0 for amount in amounts(record, outcomes))
+
+
+def misreported(result: EvaluationResult, outcomes: Sequence[OutcomeConstraint]) -> str:
+    """What is wrong with the constraints of a result; empty if nothing is."""
+    names, told = [outcome.name for outcome in outcomes], result.constraints or {}
+    if result.value is None:
+        return ""
+    unknown = [hinted(name, names) for name in told if name not in names]
+    missing = [repr(name) for name in names if name not in told]
+    if not unknown and not missing:
+        return ""
+    problems = [f"unknown {', '.join(unknown)}"] if unknown else []
+    problems += [f"missing {', '.join(missing)}"] if missing else []
+    known = f"every value comes with {listed(names)}" if names else "the study has none; name them when it begins"
+    return f"constraints: {' and '.join(problems)}; {known}"
 
 
 def _measures(record: Record) -> bool:

@@ -26,9 +26,9 @@ from sumbo.methods.candidates import recommended
 from sumbo.regret import Direction, check_direction
 from sumbo.space import Known, Space, SpaceLike
 from sumbo.space.constraints import parse_outcomes
-from sumbo.space.parameters import hinted, listed, show
+from sumbo.space.parameters import show
 from sumbo.space.region import Region
-from sumbo.study.ledger import FINISHED, Ledger, Record, State, digest
+from sumbo.study.ledger import FINISHED, Ledger, Record, State, digest, misreported
 
 if TYPE_CHECKING:
     from sumbo.insights.analysis import StudyAnalysis
@@ -397,18 +397,7 @@ class Optimizer:
         return result
 
     def _misreported(self, result: EvaluationResult) -> str:
-        """What is wrong with the constraints of a result; empty if nothing is."""
-        names, told = [constraint.name for constraint in self.constraints], result.constraints or {}
-        if result.value is None:
-            return ""
-        unknown = [hinted(name, names) for name in told if name not in names]
-        missing = [repr(name) for name in names if name not in told]
-        if not unknown and not missing:
-            return ""
-        problems = [f"unknown {', '.join(unknown)}"] if unknown else []
-        problems += [f"missing {', '.join(missing)}"] if missing else []
-        known = f"every value comes with {listed(names)}" if names else "the study has none; name them when it begins"
-        return f"constraints: {' and '.join(problems)}; {known}"
+        return misreported(result, self.constraints)
 
     def _checked_number(self, trial: Trial | int) -> int:
         number = trial.number if isinstance(trial, Trial) else trial

@@ -5,9 +5,9 @@ import json
 import secrets
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sumbo._redaction import safe, shown
 from sumbo.errors import SpaceError, StateError, StoreError, SumboError
 from sumbo.space import Space
+from sumbo.space.constraints import parse_outcomes
 from sumbo.space.parameters import Parameter, listed
 from sumbo.study.files.toml import StudyFile, method_of
 from sumbo.study.ledger import Record
@@ -70,7 +71,7 @@ class StoredStudy:
     @classmethod
     def open(cls, file: StudyFile, *, create: bool) -> "StoredStudy":
         """The study as stored, begun if `create` says so; a StoreError if there is none, or if it does not fit."""
-        place, space = f"storage {shown(file.storage)}", json.dumps(file.space.to_dict())
+        place, space = f"storage {shown(file.storage)}", _described(file)
         with storage_errors(file), _nonsense_explained(file, place):
             engine = open_engine(file.storage, create=create)
             row = _row(engine, file, create=create)
@@ -86,7 +87,7 @@ class StoredStudy:
                 change = sa.update(studies).where(studies.c.id == row.id)
                 with engine.begin() as connection:
                     connection.execute(change.values(space=space, seed=str(seed)))
-            return cls(file, SqlLedger(engine, row.id, file.space), seed, notes)
+            return cls(file, SqlLedger(engine, row.id, file.space, file.constraints), seed, notes)
 
     @cached_property
     def optimizer(self) -> "Optimizer":
@@ -95,11 +96,11 @@ class StoredStudy:
 
         return Optimizer._on(self.ledger, method_of(self.file), self.file.goal, self.seed, self.file.budget)
 
-    def hand_out(self) -> Record:
-        """The next point for a person to evaluate."""
+    def hand_out(self, context: Mapping[str, Any] | None = None, fixed: Mapping[str, Any] | None = None) -> Record:
+        """The next point for a person to evaluate, with these values; see `Optimizer.ask`."""
         from sumbo.methods import Deadline
 
-        return self.optimizer._asked(Deadline(), "open")
+        return self.optimizer._asked(Deadline(), "open", self.optimizer._given(context, fixed))
 
     def replay(self) -> "Replay":
         """Make every suggestion again that has a record; a StoreError if there is none."""
@@ -125,7 +126,7 @@ class StoredStudy:
         return Counts(**{name: found[name] for name in Counts.__dataclass_fields__})  # type: ignore[index]
 
     def best(self) -> Record | None:
-        """The best trial; of equals the first."""
+        """The best feasible trial; of equals the first."""
         return self.ledger.best(1.0 if self.file.goal == "maximize" else -1.0)
 
 
@@ -136,10 +137,16 @@ def _row(engine: Engine, file: StudyFile, *, create: bool) -> Any:
     if row is not None or not create:
         return row
     seed = secrets.randbelow(2**31) if file.seed is None else file.seed
-    values = {"name": file.name, "direction": file.goal, "space": json.dumps(file.space.to_dict()), "seed": str(seed)}
+    values = {"name": file.name, "direction": file.goal, "space": _described(file), "seed": str(seed)}
     with suppress(IntegrityError), engine.begin() as connection:  # another process may be faster
         connection.execute(sa.insert(studies).values(**values, version=VERSION, sequence=0))
     return _row(engine, file, create=False)
+
+
+def _described(file: StudyFile) -> str:
+    """The space and the constraints that are told with values, as the database keeps them."""
+    told = {"outcomes": list(map(str, file.constraints))} if file.constraints else {}
+    return json.dumps(file.space.to_dict() | told)
 
 
 @contextmanager
@@ -172,6 +179,7 @@ def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:
         raise _unfit(study, f"goal is {study.goal!r}, and the stored study is to {goal}")
     try:
         old = Space.from_dict(stored)
+        outcomes = parse_outcomes(stored.get("outcomes", []))
     except SpaceError as error:
         raise StoreError(
             f"study {study.name!r}: what is stored about its space cannot be read: {error}. Restore a backup of the "
@@ -181,7 +189,19 @@ def check_compatible(study: StudyFile, goal: str, stored: Any) -> list[str]:
     new = [name for name in study.space if name not in old.names]
     if gone or new:
         raise _unfit(study, _renamed(gone, new))
-    return [note for name in old if (note := _change(study, name, old[name], study.space[name]))]
+    notes = [_change(study, name, old[name], study.space[name]) for name in old]
+    for key, was, now in (
+        ("context", old.context, study.space.context),
+        ("known", [str(c) for c in old.constraints], [str(c) for c in study.space.constraints]),
+        ("constraints", [str(c) for c in outcomes], [str(c) for c in study.constraints]),
+    ):
+        if sorted(was) != sorted(now):
+            notes.append(f"{key} is now {listed(now)} (before: {listed(was)})")
+    added = [name for name in study.measured if name not in [outcome.name for outcome in outcomes]]
+    if added:
+        how = "say it with sumbo tell --replace for those that shall"
+        notes.append(f"trials told before do not say {listed(added)}, so none of them counts as feasible; {how}")
+    return [note for note in notes if note]
 
 
 def _renamed(gone: list[str], new: list[str]) -> str:
@@ -194,18 +214,31 @@ def _renamed(gone: list[str], new: list[str]) -> str:
 
 
 def _change(study: StudyFile, name: str, old: Parameter, new: Parameter) -> str:
-    if old == new:
-        return ""
     if old.kind != new.kind:
         raise _unfit(study, f"space.{name} is {new.kind!r}, and was {old.kind!r}")
+    if _when(old) != _when(new):
+        raise _unfit(study, f"space.{name} exists {_when(new)}, and existed {_when(old)}")
+    if replace(old, when=()) == replace(new, when=()):  # type: ignore[type-var]
+        return ""
     if old.choices:
         raise _unfit(study, f"space.{name} has other choices than the stored {listed(old.choices)}")
     if old.log != new.log:
         raise _unfit(study, f"space.{name} has log = {json.dumps(new.log)}, and had {json.dumps(old.log)}")
-    note = f"{name} now goes from {new.low} to {new.high} (before: {old.low} to {old.high})"
-    if new.low > old.low or new.high < old.high:
+    note = f"{name} now goes from {_range(new)} (before: {_range(old)})"
+    if new.low > old.low or new.high < old.high or (new.step is not None and new.step != old.step):
         note += "; trials outside of it are kept, and no longer guide the search"
     return note
+
+
+def _range(parameter: Parameter) -> str:
+    return f"{parameter.low} to {parameter.high}" + (f" in steps of {parameter.step}" if parameter.step else "")
+
+
+def _when(parameter: Parameter) -> str:
+    """For which values of others it exists, whatever the order in which they are listed."""
+    needs = parameter._to_dict().get("when", {}).items()
+    each = sorted(f"{name} is {' or '.join(sorted(map(repr, values)))}" for name, values in needs)
+    return f"when {' and '.join(each)}" if each else "always"
 
 
 def _unfit(study: StudyFile, problem: str) -> StoreError:

@@ -1,8 +1,9 @@
 """Results as a table for people: what comes back from a spreadsheet is read with care, and checked whole before any of
 it is recorded.
 
-Columns: `trial` (empty in a row of one's own), the parameters, and the value, or the word "failed" with a reason if
-there is one. Order does not matter, and other columns are left alone. `sumbo.study.files.cells` says what a cell means.
+Columns: `trial` (empty in a row of one's own), the parameters, the value, or the word "failed" with a reason if there
+is one, what was measured for each constraint, and `std`, the known noise of the value, which may be left out. Order
+does not matter, and other columns are left alone. `sumbo.study.files.cells` says what a cell means.
 """
 
 import csv
@@ -10,24 +11,25 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from sumbo.errors import SheetError, SpaceError, TellError
-from sumbo.executors import EvaluationResult
-from sumbo.space.parameters import Parameter, closest, listed, show
+from sumbo.executors import EvaluationResult, complete
+from sumbo.space import Space
+from sumbo.space.parameters import Choice, Parameter, closest, listed, show
 from sumbo.study.files.cells import by_form, choices_of, forms, number_of, plain, written
 from sumbo.study.files.toml import StudyFile, advice_on
-from sumbo.study.ledger import FINISHED, Record
+from sumbo.study.ledger import FINISHED, Record, misreported
 from sumbo.study.storage import is_gone
 from sumbo.study.stored import StoredStudy
 
 Trial = tuple[int, dict[str, Any]]  # its number and its parameters
 Action = Literal["tell", "add", "replace", "pass over"]
 
-TRIAL = "trial"
+TRIAL, STD = "trial", "std"
 
 _FAILED = re.compile(r"failed\b[\s:,;-]*(.*)", re.IGNORECASE | re.DOTALL)
 _MAX_PROBLEMS = 10
@@ -55,9 +57,14 @@ class Sheet:
 
 def write_sheet(study: StudyFile, trials: Iterable[Trial]) -> str:
     """A table of trials to fill in."""
-    header = [TRIAL, *map(written, study.space.names), study.value_column]
-    rows = [[str(number), *(written(params[name]) for name in study.space), ""] for number, params in trials]
-    return csv_text([header, *rows])
+    header = [TRIAL, *map(written, study.space.names), study.value_column, *map(written, study.measured)]
+    empty = [""] * (1 + len(study.measured))
+    return csv_text([header, *([str(number), *_written(study, params), *empty] for number, params in trials)])
+
+
+def _written(study: StudyFile, params: Mapping[str, Any]) -> list[str]:
+    """The cells of parameters; nothing in those of parameters that do not exist there."""
+    return [written(params[name]) if name in params else "" for name in study.space]
 
 
 def csv_text(rows: Iterable[Iterable[str]], separator: str = ",", end: str = "\n") -> str:
@@ -70,11 +77,12 @@ def csv_text(rows: Iterable[Iterable[str]], separator: str = ",", end: str = "\n
 def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> bytes:
     """A table that is there, with rows for those trials that it does not have; all else stays as it was typed."""
     table = _Table(study, path)
-    missing = [TRIAL] if table.trial is None else [name for name, i in table.params.items() if i is None]
+    missing = [TRIAL] if table.trial is None else []
+    missing += [name for name, i in (table.params | table.measured).items() if i is None]
     if missing:
         raise SheetError(f"{path}: rows cannot be appended, it has no column {missing[0]!r}; put it back")
     there = {table.trial_in(cells) for _, cells in table.lines}
-    floats = [table.value, *(i for name, i in table.params.items() if study.space[name].kind == "float")]
+    floats = [*table.results, *(i for name, i in table.params.items() if study.space[name].kind == "float")]
     comma = table.comma and any("," in _cell(cells, i) for _, cells in table.lines for i in floats)
     end = "\r\n" if "\r\n" in table.text else "\n"
     new = [table.cells(number, params, comma=comma) for number, params in trials if str(number) not in there]
@@ -89,9 +97,9 @@ def with_rows(study: StudyFile, path: str | Path, trials: Iterable[Trial]) -> by
 
 
 def filled_trials(study: StudyFile, path: str | Path) -> set[str]:
-    """The trials of a table of the study's for which something is in the column of results, sense or not."""
+    """The trials of a table of the study's for which something is in a column of results, sense or not."""
     table = _Table(study, path)
-    return {table.trial_in(cells) for _, cells in table.lines if _cell(cells, table.value)}
+    return {table.trial_in(cells) for _, cells in table.lines if any(_cell(cells, i) for i in table.results)}
 
 
 def read_sheet(study: StudyFile, path: str | Path, *, own: bool = False) -> Sheet:
@@ -134,7 +142,7 @@ def _same_value(parameter: Parameter, a: Any, b: Any) -> bool:
 
 def _value_names(study: StudyFile) -> list[str]:
     """What the column of results may be called, in small letters."""
-    taken = {plain(name).lower() for name in study.space}
+    taken = {plain(name).lower() for name in (*study.space, *study.measured)}
     return [study.value_column, *(word for word in ("value", study.goal, "result") if word not in taken)]
 
 
@@ -142,7 +150,7 @@ class _Table:
     """A file as text: how it is written, which column is what, and the cells by line."""
 
     def __init__(self, study: StudyFile, path: str | Path) -> None:
-        self._path, self._space, self._value_name = path, study.space, study.value_column
+        self._path, self._study, self._space, self._value_name = path, study, study.space, study.value_column
         try:
             self.data = Path(path).read_bytes()
         except OSError as error:
@@ -170,12 +178,17 @@ class _Table:
         exact = {name: i for i, name in enumerate(names)}
         self.trial = places.get(TRIAL)
         self.value = next((places[word] for word in value_names if word in places), None)
-        self.params = {n: next((exact[form] for form in forms(n) if form in exact), None) for n in self._space}
-        for name, place in self.params.items():
+        self.std = places.get(self._study.column(STD))
+        names_known = (*self._space, *self._study.measured)
+        found = {n: next((exact[form] for form in forms(n) if form in exact), None) for n in names_known}
+        for name, place in found.items():
             if place is None:
-                found = next((places[w] for form in forms(name) if (w := form.lower()) in places), None)
-                self.params[name] = None if found in self.params.values() else found
-        used = {self.trial, self.value, *self.params.values()}
+                alike = next((places[w] for form in forms(name) if (w := form.lower()) in places), None)
+                found[name] = None if alike in found.values() else alike
+        self.params = {name: found[name] for name in self._space}
+        self.measured = {name: found[name] for name in self._study.measured}
+        self.results = [self.value, *self.measured.values()]
+        used = {self.trial, self.value, self.std, *found.values()}
         self.ignored = [name for i, name in enumerate(names) if name and i not in used]
         twice = sorted(name for name in names if name and names.count(name) > 1)
         missing = [name for name, place in self.params.items() if place is None]
@@ -197,7 +210,8 @@ class _Table:
     def cells(self, number: int, params: dict[str, Any], *, comma: bool) -> list[str]:
         """A row for a trial, without its value."""
         row = [""] * self._width
-        for place, value in ((self.trial, number), *((i, params[name]) for name, i in self.params.items())):
+        there = ((i, params[name]) for name, i in self.params.items() if name in params)
+        for place, value in ((self.trial, number), *there):
             assert place is not None  # `with_rows` has looked
             text = written(value)
             row[place] = text.replace(".", ",") if comma and isinstance(value, float) else text
@@ -211,45 +225,84 @@ class _Table:
             return None
         if number and not re.fullmatch(r"\d{1,15}(\.0*)?", number):
             raise SheetError(f"{place}: expected a trial number, got {number!r}; leave it empty in a row of your own")
-        result = self._result(f"{place}, column {self._value_name!r}", text)
+        result = self._result(place, text, cells)
         params: dict[str, Any] = {}
         for name, column in self.params.items():
             given = _cell(cells, column)
             if given:
-                params[name] = self._param(f"{place}, column {name!r}", name, given)
-            elif not number:
+                said = self._choices.get(name)
+                params[name] = value_of(f"{place}, column {name!r}", self._space, name, given, said, comma=self.comma)
+            elif not number and not self._space[name].when:
                 raise SheetError(f"{place}: {name!r} is empty; a row of one's own needs every parameter")
+        if not number:
+            self._check_own(place, params)
         return Row(line, int(float(number)) if number else None, params, result)
 
-    def _result(self, place: str, text: str) -> EvaluationResult:
+    def _check_own(self, place: str, params: dict[str, Any]) -> None:
+        """Has a row the parameters that exist with its values, and no others?"""
+        try:
+            missing = sorted(self._space._existing(params) - params.keys(), key=self._space.names.index)
+        except SpaceError as error:
+            raise SheetError(f"{place}: {error}") from None
+        if missing:
+            raise SheetError(f"{place}: {missing[0]!r} is empty; a row of one's own needs every parameter that exists")
+
+    def _result(self, line: str, text: str, cells: list[str]) -> EvaluationResult:
         failed = _FAILED.fullmatch(text)
         if failed:
             return EvaluationResult(reason=failed.group(1).strip() or "failed, as told by hand")
+        number = self._finite(f"{line}, column {self._value_name!r}", text)
+        measured: dict[str, float] = {}
+        for name, column in self.measured.items():
+            if not (given := _cell(cells, column)):
+                raise SheetError(f"{line}: {name!r} is empty; every value comes with what its constraints are on")
+            measured[name] = self._finite(f"{line}, column {name!r}", given)
+        std = _cell(cells, self.std)
+        try:
+            return complete(number, None, measured, self._finite(f"{line}, column {STD!r}", std) if std else None)
+        except TellError as error:
+            raise SheetError(f"{line}: {error}") from None
+
+    def _finite(self, place: str, text: str) -> float:
         number = number_of(place, text, comma=self.comma)
         if not math.isfinite(number):
-            raise SheetError(f"{place}: expected a number, got {text!r}; write the word failed if there is no result")
-        return EvaluationResult(number)
+            advice = "write the word failed for the value if there is no result"
+            raise SheetError(f"{place}: expected a number, got {text!r}; {advice}")
+        return number
 
-    def _param(self, place: str, name: str, text: str) -> Any:
-        parameter = self._space[name]
-        if parameter.choices:
-            said = self._choices[name]
-            found = choices_of(text, said, comma=self.comma)
-            if len(found) == 1:
-                return found[0]
-            advice = advice_on(text, said, "correct it")
-            raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
-        number, low, high = number_of(place, text, comma=self.comma), parameter.low, parameter.high
-        if not low <= number <= high:
-            near_bounds = [bound for bound in (low, high) if math.isclose(number, bound, rel_tol=_ROUNDING)]
-            if not near_bounds:
-                what = f"a number from {low} to {high}"
-                raise SheetError(f"{place}: expected {what}, got {text!r}; is it in other units, or a typing error?")
-            number = near_bounds[0]
-        try:
-            return parameter._value(parameter._check(name, number))
-        except SpaceError as error:
-            raise SheetError(f"{place}: {error}") from None
+
+def value_of(
+    place: str,
+    space: Space,
+    name: str,
+    text: str,
+    said: Mapping[str, Choice] | None = None,
+    *,
+    comma: bool = False,
+) -> Choice:
+    """The value of a parameter that a person wrote; `said` are its choices as `by_form` gives them."""
+    parameter = space[name]
+    if parameter.choices:
+        said = by_form(parameter.choices) if said is None else said
+        found = choices_of(text, said, comma=comma)
+        if len(found) == 1:
+            return found[0]
+        advice = advice_on(text, said, "correct it")
+        raise SheetError(f"{place}: expected one of {listed(parameter.choices)}, got {show(text)}; {advice}")
+    number, low, high = number_of(place, text, comma=comma), parameter.low, parameter.high
+    if not low <= number <= high:
+        near_bounds = [bound for bound in (low, high) if math.isclose(number, bound, rel_tol=_ROUNDING)]
+        if not near_bounds:
+            what = f"a number from {low} to {high}"
+            raise SheetError(f"{place}: expected {what}, got {text!r}; is it in other units, or a typing error?")
+        number = near_bounds[0]
+    if parameter.kind == "float" and parameter.step:
+        nearest = parameter._at(parameter._index(number))
+        number = nearest if math.isclose(number, nearest, rel_tol=_ROUNDING) else number
+    try:
+        return parameter._value(parameter._check(name, number))
+    except SpaceError as error:
+        raise SheetError(f"{place}: {error}") from None
 
 
 def _near(name: str, names: list[str]) -> str:
@@ -266,7 +319,8 @@ def _filled(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _separator(study: StudyFile, text: str) -> str:
     """What separates columns: that by which most of their names are known, since names may hold the others."""
-    known = [{TRIAL}, set(_value_names(study)), *({form.lower() for form in forms(name)} for name in study.space)]
+    columns = (*study.space, *study.measured)
+    known = [{TRIAL}, set(_value_names(study)), *({form.lower() for form in forms(name)} for name in columns)]
 
     def fits(separator: str) -> tuple[int, int]:
         try:
@@ -307,7 +361,7 @@ class Told:
 def tell_sheet(study: StoredStudy, sheet: Sheet, path: str | Path, *, replace: bool) -> Told:
     """Record a table of results. If rows do not fit the study, a SheetError lists all, and nothing is recorded."""
     own = [record for record in study.records if record.state in FINISHED and record.seen is None]
-    known = Counter(_key(record.params, record.value) for record in own)
+    known = Counter(_key(record.params, record) for record in own)
     problems: list[str] = []
     actions: list[tuple[Row, Action]] = []
     for row in sheet.rows:
@@ -321,6 +375,8 @@ def tell_sheet(study: StoredStudy, sheet: Sheet, path: str | Path, *, replace: b
 
 def tell_one(study: StoredStudy, number: int, result: EvaluationResult, *, replace: bool) -> Told:
     """Record one result; a TellError if there is no such trial, or if it is not to be told."""
+    if problem := misreported(result, study.file.constraints):
+        raise TellError(f"{problem}; say --constraint NAME=VALUE for each")
     row = Row(0, number, {}, result)
     return _recorded(study, [(row, _action(study, row, Counter(), replace))])
 
@@ -337,25 +393,26 @@ def cancel(study: StoredStudy, numbers: list[int]) -> None:
 def _action(study: StoredStudy, row: Row, known: Counter[Any], replace: bool) -> Action:
     """What is to be done with a row; `known` counts rows of one's own that are there and not seen in this table yet."""
     if row.number is None:
-        key = _key(row.params, row.result.value)
+        key = _key(row.params, row.result)
         if known[key] > 0:  # the same file told again
             known[key] -= 1
             return "pass over"
         return "add"
-    record, new = _known(study, row.number), row.result.value
+    record = _known(study, row.number)
     for name, value in row.params.items():
         asked = record.params.get(name)
-        if asked is not None and not _same_value(study.file.space[name], asked, value):
+        if asked is None or not _same_value(study.file.space[name], asked, value):
+            was = f"no {name}" if asked is None else f"{name} = {asked!r}"
             raise TellError(
-                f"trial {record.number} was to have {name} = {asked!r}, the table has {value!r}; put it back, or, if "
+                f"trial {record.number} was to have {was}, the table has {value!r}; put it back, or, if "
                 "the experiment was done so, empty the trial number, which makes it a row of your own"
             )
     if record.state in FINISHED:
-        if record.value == new or (record.value and new and math.isclose(record.value, new, rel_tol=1e-12)):
+        if _same_result(record, row.result):
             return "pass over"
         if not replace:
-            was = f"the value {record.value!r}" if record.value is not None else f"failed ({record.reason})"
-            now = "failed" if new is None else repr(new)
+            was = f"the value {_in_words(record)}" if record.value is not None else f"failed ({record.reason})"
+            now = "failed" if row.result.value is None else _in_words(row.result)
             raise TellError(f"trial {row.number} was told before as {was}, now {now}; to correct it, use --replace")
         return "replace"
     if record.state == "waiting":
@@ -402,5 +459,20 @@ def _check_unended(study: StoredStudy, record: Record) -> None:
         raise TellError(f"trial {record.number} is being evaluated by {who}; wait for it")
 
 
-def _key(params: dict[str, Any], value: float | None) -> Any:
-    return (tuple(sorted((name, repr(value)) for name, value in params.items())), value)
+def _key(params: dict[str, Any], told: Record | EvaluationResult) -> Any:
+    point = tuple(sorted((name, repr(value)) for name, value in params.items()))
+    return point, told.value, tuple(sorted((told.constraints or {}).items()))
+
+
+def _same_result(record: Record, result: EvaluationResult) -> bool:
+    """Was this told before, but for digits that were dropped? A table need not have the noise of its values."""
+    old, new = ({"": t.value, **(t.constraints or {})} for t in (record, result))
+    if old.keys() != new.keys() or result.std not in (None, record.std):
+        return False
+    return all(a == b or (a and b and math.isclose(a, b, rel_tol=1e-12)) for a, b in ((old[k], new[k]) for k in old))
+
+
+def _in_words(told: Record | EvaluationResult) -> str:
+    more = [f"{name} = {measure!r}" for name, measure in (told.constraints or {}).items()]
+    more += [] if told.std is None else [f"{STD} = {told.std!r}"]
+    return f"{told.value!r}" + (f" with {', '.join(more)}" if more else "")

@@ -13,7 +13,8 @@ from sumbo.errors import SpaceError, StudyFileError, SumboError
 from sumbo.executors.objectives import Function, Objective, Program, placeholders
 from sumbo.regret import Direction
 from sumbo.space import Space
-from sumbo.space.parameters import Categorical, Choice, Float, Int, Parameter, closest, listed, show
+from sumbo.space.constraints import Linear, OutcomeConstraint, parse_linear, parse_outcomes
+from sumbo.space.parameters import KINDS, Choice, Parameter, closest, listed, show
 from sumbo.study.files.cells import alike, plain
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ KNOWLEDGE = ("together", "apart", "groups", "max_group_size")
 
 _KEYS = (
     *("name", "goal", "space", "objective", "command", "parameters", "value", "timeout", "retries", "budget", "seed"),
-    *("method", "storage", "workers", "executor", *KNOWLEDGE),
+    *("method", "storage", "workers", "executor", "max_seconds", "context", "constraints", "known", *KNOWLEDGE),
 )
-_SPACE_KEYS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "float": (Float, ("low", "high", "log")),
-    "int": (Int, ("low", "high", "log")),
-    "categorical": (Categorical, ("choices",)),
+# Of each type of parameter, the keys that it needs and those that it may have.
+_SPACE_KEYS = {
+    "float": (("low", "high"), ("log", "step", "when")),
+    "int": (("low", "high"), ("log", "step", "when")),
+    "ordinal": (("choices",), ("when",)),
+    "categorical": (("choices",), ("when",)),
 }
 _PLACES = ("storage", "executor")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -43,6 +46,7 @@ class StudyFile:
     name: str  # the study's in its storage
     goal: Direction
     space: Space
+    constraints: tuple[OutcomeConstraint, ...]  # on what is measured beside the value
     objective: Objective | None  # None for experiments by hand
     budget: int | None  # evaluations; None where the command line must say
     seed: int | None  # None where one is to be drawn when the study begins
@@ -53,11 +57,24 @@ class StudyFile:
     executor: str | None = field(repr=False)  # "dask://HOST:PORT" for a cluster; None for processes of this machine
     timeout: float | None  # seconds for one evaluation; None for no limit
     retries: int  # how often a failed evaluation is tried again
+    max_seconds: float | None  # after which a run begins no evaluation more; None for no limit
 
     @property
     def value_column(self) -> str:
         """What a sheet calls the value."""
         return f"value to {self.goal}"
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What constraints are on, by name."""
+        return tuple(constraint.name for constraint in self.constraints)
+
+    def column(self, name: str) -> str:
+        """What a sheet calls something beside parameters and constraints, which may be called so too."""
+        taken = {plain(other).lower() for other in (*self.space, *self.measured)}
+        while name in taken:
+            name = f"trial {name}"
+        return name
 
 
 def load(path: str | Path) -> StudyFile:
@@ -85,8 +102,9 @@ def urls_of(path: str | Path) -> list[str]:
 
 
 def method_of(study: StudyFile) -> "Method":
-    """The method with its settings; a StudyFileError if there is no such method, or a setting makes no sense."""
+    """The method with its settings; a StudyFileError if there is none such, or it cannot search this study."""
     from sumbo.methods import method_class  # compiled code: only those who ask need it
+    from sumbo.study.optimizer import Optimizer
 
     try:
         kind = method_class(study.method)
@@ -94,8 +112,10 @@ def method_of(study: StudyFile) -> "Method":
         unknown = [key for key in study.settings if key not in known]
         if not unknown:
             method = kind(**study.settings)
-            method.check(study.space)
+            Optimizer(study.space, method, constraints=study.constraints)  # type: ignore[arg-type]  # are parsed
             return method
+    except SpaceError as error:  # known constraints that allow no point
+        raise StudyFileError(f"{study.path}: {error}") from None
     except (SumboError, TypeError, ValueError) as error:
         raise StudyFileError(f"{study.path}: method: {error}") from None
     advice = advice_on(unknown[0], known, f"it has {', '.join(known) or 'none'}")
@@ -118,6 +138,7 @@ class _Table:
             self._wrong("goal", "minimize or maximize", goal, advice_on(goal, GOALS, "say what is wanted of the value"))
         name = self._text("name", self._path.stem)
         space = self._space(goal)
+        constraints = self._constraints(goal, space)
         method, settings = self._method(space)
         timeout = self._positive("timeout")
         return StudyFile(
@@ -125,7 +146,8 @@ class _Table:
             name=name,
             goal="minimize" if goal == "minimize" else "maximize",
             space=space,
-            objective=self._objective(space, timeout),
+            constraints=constraints,
+            objective=self._objective(space, constraints, timeout),
             budget=self._count("budget", None, 1),
             seed=self._count("seed", None, 0),
             method=method,
@@ -135,13 +157,16 @@ class _Table:
             executor=self._executor(),
             timeout=timeout,
             retries=self._count("retries", 0, 0) or 0,
+            max_seconds=self._positive("max_seconds"),
         )
 
-    def _objective(self, space: Space, timeout: float | None) -> Objective | None:
+    def _objective(
+        self, space: Space, constraints: Sequence[OutcomeConstraint], timeout: float | None
+    ) -> Objective | None:
         if "objective" in self._data and "command" in self._data:
             self._wrong("command", "either objective or command", "both", "remove one of them")
         if "command" in self._data:
-            return self._program(space, timeout)
+            return self._program(space, [constraint.name for constraint in constraints], timeout)
         for key in ("parameters", "value"):
             if key in self._data:
                 self._wrong(key, "this key with command only", self._data[key], "remove it, or give a command")
@@ -154,7 +179,7 @@ class _Table:
         module, _, function = text.partition(":")
         return Function(module, function, str(self._folder))
 
-    def _program(self, space: Space, timeout: float | None) -> Program:
+    def _program(self, space: Space, measured: list[str], timeout: float | None) -> Program:
         command = self._data["command"]
         if not isinstance(command, list) or not command or not all(isinstance(a, str) for a in command):
             self._wrong("command", "a list of strings", command, 'such as ["./sim", "--angle", "{angle}"]')
@@ -163,12 +188,16 @@ class _Table:
         value = self._data.get("value", "last-line")
         if value != "last-line" and not (isinstance(value, str) and re.fullmatch("json:.+", value)):
             self._wrong("value", '"last-line" or "json:KEY"', value, "say where in the output the value is")
+        if measured and value == "last-line":
+            advice = f"print a JSON object with the value and {listed(measured)}, and name the value's key"
+            self._wrong("value", '"json:KEY", since there are constraints', value, advice)
         if parameters == "arguments":
             self._check_placeholders(command, space)
         for name in space if parameters == "environment" else ():
             if not re.fullmatch(r"[^=\0]+", name):
                 self._wrong(f"space.{name}", "a name for an environment variable", name, "rename it, without '='")
-        return Program(tuple(command), parameters, value, str(self._folder), timeout)
+        conditional = tuple(name for name in space if space[name].when)
+        return Program(tuple(command), parameters, value, str(self._folder), timeout, tuple(measured), conditional)
 
     def _check_placeholders(self, command: list[str], space: Space) -> None:
         used = [name for argument in command for name in placeholders(argument)]
@@ -191,20 +220,58 @@ class _Table:
                 advice = f"rename it; {listed(taken)} are taken by sheets"
                 self._wrong(f"space.{name}", "a name of its own without blanks around it", name, advice)
         self._check_apart("space", "names", tables)
-        return Space({name: self._parameter(f"space.{name}", table) for name, table in tables.items()})
+        parameters = {name: self._parameter(f"space.{name}", table) for name, table in tables.items()}
+        context = self._data.get("context", [])
+        self._made("space", parameters)
+        space = self._made("context", parameters, context=context)
+        known = [self._known(f"known[{i}]", text, space) for i, text in enumerate(self._texts("known"))]
+        return self._made("known", parameters, context=context, constraints=known) if known else space
+
+    def _made(self, key: str, parameters: dict[str, Parameter], **more: Any) -> Space:
+        """A space; what is wrong with it is so because of this key."""
+        try:
+            return Space(parameters, **more)
+        except SpaceError as error:
+            text = safe(error, *self._urls).removeprefix(f"{key}: ")
+            raise StudyFileError(f"{self._path}: {key}: {text}") from None
+
+    def _known(self, key: str, text: str, space: Space) -> Linear:
+        try:
+            return parse_linear(text, space.names)
+        except SpaceError as error:
+            raise StudyFileError(f"{self._path}: {key}: {safe(error, *self._urls)}") from None
+
+    def _constraints(self, goal: str, space: Space) -> tuple[OutcomeConstraint, ...]:
+        """The constraints that are told with values, which have columns of their own in sheets."""
+        try:
+            found = parse_outcomes(self._texts("constraints"))
+        except SpaceError as error:
+            raise StudyFileError(f"{self._path}: {safe(error, *self._urls)}") from None
+        for name in (constraint.name for constraint in found):
+            if plain(name).lower() in ("trial", f"value to {goal}"):
+                self._wrong("constraints", "a name that sheets do not use", name, "rename it")
+        self._check_apart("constraints", "names", [*space, *(constraint.name for constraint in found)])
+        return found
+
+    def _texts(self, key: str) -> list[str]:
+        found = self._data.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            examples = {"known": "angle + 2*sweep <= 40", "constraints": "stress <= 250"}
+            self._wrong(key, "a list of texts", found, f'such as ["{examples[key]}"]')
+        return found
 
     def _parameter(self, key: str, table: Any) -> Parameter:
         if not isinstance(table, dict):
             advice = 'such as {type = "float", low = 0.0, high = 1.0}'
             self._wrong(key, "a table with type, low and high", table, advice)
         kind = self._one_of(f"{key}.type", table.get("type"), tuple(_SPACE_KEYS))
-        make, keys = _SPACE_KEYS[kind]
-        self._check_keys(table, ("type", *keys), f"{key}.")
-        for needed in keys[:2]:
-            if needed not in table:
-                raise StudyFileError(f"{self._path}: {key}.{needed} is missing; a {kind} needs it")
+        needed, other = _SPACE_KEYS[kind]
+        self._check_keys(table, ("type", *needed, *other), f"{key}.")
+        missing = [name for name in needed if name not in table]
+        if missing:
+            raise StudyFileError(f"{self._path}: {key}.{missing[0]} is missing; a {kind} needs it")
         try:
-            parameter: Parameter = make(**{k: v for k, v in table.items() if k != "type"})
+            parameter = KINDS[kind](**{k: v for k, v in table.items() if k != "type"})
         except SpaceError as error:
             raise StudyFileError(f"{self._path}: {key}: {safe(error, *self._urls)}") from None
         self._check_apart(f"{key}.choices", "choices", parameter.choices)
