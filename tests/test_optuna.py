@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 import sumbo
 from sumbo.errors import SettingError, SumboError
 from sumbo.integrations.optuna import SumboSampler
-from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, Translation, common_distributions, parameter
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, Translation, searched_distributions, parameter
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -152,7 +152,7 @@ def test_conditional_parameters_resume_too(tmp_path):
         part = study_of(SumboSampler(seed=4), storage=path, study_name="s", load_if_exists=True)
         part.optimize(objective, n_trials=10)
     assert points(part) == points(whole)
-    assert set(common_distributions(part.trials)) == {"x"}
+    assert set(searched_distributions(part.trials)) == {"x"}
     assert len({trial.params["p"] for trial in part.trials if "p" in trial.params}) > 3  # not one draw again and again
 
 
@@ -276,7 +276,7 @@ def query_of(study):
             return super().suggest(query)
 
     study.sampler = SumboSampler(method=Spy(), seed=0)
-    study.ask(common_distributions(study.trials))
+    study.ask(searched_distributions(study.trials))
     return asked[0]
 
 
@@ -418,7 +418,7 @@ def test_a_new_range_is_searched_and_values_outside_it_are_left_out():
     narrow = UNIT | {"x": FloatDistribution(0.4, 1.0)}
     for x in (0.6, 0.7):
         add(study, x, x, x, space=narrow)
-    assert common_distributions(study.trials) == narrow
+    assert searched_distributions(study.trials) == narrow
     query = query_of(study)
     np.testing.assert_allclose(query.y, [-0.5, -0.9, -0.6, -0.7])
     np.testing.assert_allclose(query.X[:, 0], (np.array([0.5, 0.9, 0.6, 0.7]) - 0.4) / 0.6)
@@ -431,7 +431,7 @@ def test_a_range_that_keeps_changing_is_not_modelled():
 
     study = study_of()
     study.optimize(objective, n_trials=15)
-    assert set(common_distributions(study.trials)) == {"x"}
+    assert set(searched_distributions(study.trials)) == {"x"}
 
 
 def test_a_resumed_study_with_a_wider_range_finds_what_is_there():
