@@ -32,7 +32,7 @@ from sqlalchemy.pool import StaticPool
 
 from sumbo import methods
 from sumbo._redaction import safe, shown
-from sumbo.errors import SettingError, StoreError, SumboError
+from sumbo.errors import SettingError, SpaceError, StoreError, SumboError
 from sumbo.insights.analysis import StudyAnalysis, presentable
 from sumbo.integrations.optuna.ledger import (
     REASON,
@@ -46,7 +46,7 @@ from sumbo.integrations.optuna.ledger import (
     searched_distributions,
 )
 from sumbo.methods import Deadline, Method, randomness
-from sumbo.space import Parameter
+from sumbo.space import Space
 from sumbo.study.files.toml import StudyFile
 from sumbo.study.optimizer import Optimizer, Trial
 from sumbo.study.storage import check_url
@@ -145,13 +145,14 @@ class SumboSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Values for all parameters of the search space that exist with each other."""
-        trials = study.get_trials(deepcopy=False)
-        translation = Translation.of(search_space, trials, only_boxes=self.method.only_boxes)
         with self._lock:  # one at a time: the next thread shall see what this one suggests
-            return {} if translation is None else self._suggested(study, trial, translation)
+            trials = study.get_trials(deepcopy=False)
+            translation = Translation.of(search_space, trials, only_boxes=self.method.only_boxes)
+            return {} if translation is None else self._suggested(study, trial, trials, translation)
 
-    def _suggested(self, study: Study, trial: FrozenTrial, translation: Translation) -> dict[str, Any]:
-        trials = study.get_trials(deepcopy=False)
+    def _suggested(
+        self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], translation: Translation
+    ) -> dict[str, Any]:
         try:
             self.method.check(translation.space)
         except SumboError:
@@ -312,7 +313,7 @@ def _trial(study: StudyFile, row: Mapping[str, Any]) -> FrozenTrial:
         state=state,
         value=row["value"],
         params=params,
-        distributions={name: _distribution(study.space[name], value) for name, value in params.items()},
+        distributions={name: _distribution(study.space, name, value) for name, value in params.items()},
         user_attrs={REASON: row["reason"] or row["state"]} if state == TrialState.FAIL else {},
     )
     if row["started"] is not None:
@@ -322,9 +323,14 @@ def _trial(study: StudyFile, row: Mapping[str, Any]) -> FrozenTrial:
     return trial
 
 
-def _distribution(parameter: Parameter, value: Any) -> BaseDistribution:
+def _distribution(space: Space, name: str, value: Any) -> BaseDistribution:
     """What Optuna calls a parameter of sumbo's; wider, if the value is of a time at which the range was."""
+    parameter, step = space[name], {}
     if parameter.choices:
         return CategoricalDistribution(parameter.choices)
+    if parameter.step is not None:
+        with contextlib.suppress(SpaceError):
+            space.unit(name, value)  # raises if it is between two steps, or out of the range
+            step = {"step": parameter.step}
     kind: type[Any] = IntDistribution if parameter.kind == "int" else FloatDistribution
-    return kind(min(parameter.low, value), max(parameter.high, value), log=parameter.log)
+    return kind(min(parameter.low, value), max(parameter.high, value), log=parameter.log, **step)

@@ -19,7 +19,8 @@ Trials take the slots in turn, so that no two that are made at the same time wri
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -190,18 +191,18 @@ def _conditions(
     asked = [trial.params for trial in trials]
     complete = {i for i, trial in enumerate(trials) if trial.state == TrialState.COMPLETE}
     partial = [name for name in parameters if any(name not in asked[i] for i in complete)]
-    order = sorted(parameters, key=lambda name: (not parameters[name].nominal, parameters[name].levels, name))
+    having = {name: frozenset(i for i, params in enumerate(asked) if name in params) for name in partial}
     deciders = dict[str, dict[int, int]]()  # their values, by trial
+    order = sorted(parameters, key=lambda name: (not parameters[name].nominal, parameters[name].levels, name))
     for name in order if partial else ():
         if parameters[name].kind in ("categorical", "int") and parameters[name].levels <= _FEW:
             d = distributions[name]
             deciders[name] = {i: int(d.to_internal_repr(p[name])) for i, p in enumerate(asked) if name in p}
-    found: dict[frozenset[int], tuple[str, list[int]] | None] = {}
 
-    def decided(having: frozenset[int]) -> tuple[str, list[int]] | None:
+    def decided(inside: frozenset[int]) -> tuple[str, list[int]] | None:
         for name, values in deciders.items():
-            if having <= values.keys() and (lacking := complete & values.keys() - having):
-                yes, no = {values[i] for i in having}, {values[i] for i in lacking}
+            if inside <= values.keys() and (outside := complete & values.keys() - inside):
+                yes, no = {values[i] for i in inside}, {values[i] for i in outside}
                 if yes.isdisjoint(no):
                     p = parameters[name]
                     among = yes if p.nominal else range(int(p.low), int(p.high) + 1, int(p.step or 1))
@@ -209,11 +210,13 @@ def _conditions(
                     return (name, sorted(near)) if near else None
         return None
 
-    answer = {}
-    for name in partial:
-        having = frozenset(i for i, params in enumerate(asked) if name in params)
-        answer[name] = found[having] if having in found else found.setdefault(having, decided(having))
-    return answer
+    found: dict[frozenset[int], tuple[str, list[int]] | None] = {}
+    for name in sorted(partial, key=lambda name: -len(having[name])):  # what decides is there more often
+        if having[name] not in found:
+            found[having[name]] = decided(having[name])
+        if found[having[name]] is None:  # of a trial without it, nobody could tell what it decides
+            deciders.pop(name, None)
+    return {name: found[having[name]] for name in partial}
 
 
 def _distance(value: int, others: set[int]) -> int:
@@ -230,9 +233,20 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
 
 
 def outcomes_of(trials: Sequence[FrozenTrial], method: Method) -> tuple[OutcomeConstraint, ...]:
-    """The constraints that trials have, if the method learns them."""
-    names = dict.fromkeys(name for trial in trials for name in constraints_of(trial))
-    return tuple(map(OutcomeConstraint, names)) if method.models_constraints else ()
+    """The constraints that trials have, if the method learns them.
+
+    Where trials differ, those that most have together: whoever breaks another counts as failed.
+    """
+    if not method.models_constraints:
+        return ()
+    sets = Counter(tuple(sorted(_amounts(trial))) for trial in trials)
+    names, _ = max(sets.items(), key=lambda item: (bool(item[0]), item[1]), default=((), 0))
+    return tuple(map(OutcomeConstraint, names))
+
+
+def _amounts(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints that can be learned from."""
+    return {name: amount for name, amount in constraints_of(trial).items() if math.isfinite(amount)}
 
 
 class Attributes:
@@ -290,6 +304,7 @@ class StudyLedger(Ledger):
     ) -> None:
         super().__init__(translation.space, outcomes)
         self.translation = translation
+        self._learned = {outcome.name for outcome in outcomes}
         self.signature = translation.place + digest(method_to_dict(method))
         if outcomes:
             self.signature += digest(list(map(str, outcomes)))[:4]
@@ -331,7 +346,7 @@ class StudyLedger(Ledger):
         self._state = max(fit, key=lambda s: s["number"], default={"state": {}})["state"]
 
     def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
-        record = record_of(i, trial, learned=bool(self.outcomes))
+        record = record_of(i, trial, self._learned)
         if unit is None and record.state == "failed" and not trial.params.keys().isdisjoint(self.space.names):
             # It ended before it asked for all: what came of it does not depend on the others, so any values are right.
             others = np.random.default_rng(trial.number).random(self.space.dim)
@@ -347,7 +362,7 @@ class StudyLedger(Ledger):
             if trial.number != self.number:
                 self._running[i] = unit, note
             return record
-        if trial.state == TrialState.PRUNED and (value := _value(trial, bool(self.outcomes))) is not None:
+        if trial.state == TrialState.PRUNED and (value := _value(trial, self._learned)) is not None:
             self._pruned[i] = value
         return replace(record, unit=unit, metadata=note)
 
@@ -429,10 +444,10 @@ def direction_of(study: Study) -> Direction:
     return "maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize"
 
 
-def record_of(i: int, trial: FrozenTrial, *, learned: bool = False) -> Record:
+def record_of(i: int, trial: FrozenTrial, learned: Collection[str] = ()) -> Record:
     """The trial as people see it, without its point; pruned and infinite ones failed.
 
-    So did infeasible ones, unless constraints are learned on their own.
+    So did those that break a constraint, but for constraints that are learned on their own.
     """
     state, reason = _RECORDED.get(trial.state.name, "failed"), trial.user_attrs.get(REASON)
     value = _value(trial, learned) if state == "done" else None
@@ -450,15 +465,15 @@ def record_of(i: int, trial: FrozenTrial, *, learned: bool = False) -> Record:
         state=state,
         told=None if ended is None else (ended - datetime(1970, 1, 1)) // timedelta(microseconds=1),
         value=value,
-        constraints=constraints_of(trial) or None,
+        constraints=_amounts(trial) or None,
         reason=None if reason is None else str(reason),
         seconds=None if trial.duration is None else max(trial.duration.total_seconds(), 0.0),
     )
 
 
-def _value(trial: FrozenTrial, learned: bool) -> float | None:
+def _value(trial: FrozenTrial, learned: Collection[str]) -> float | None:
     """A value to learn from; None where it is not finite, or breaks a constraint that is not learned on its own."""
-    feasible = learned or all(amount <= 0.0 for amount in constraints_of(trial).values())
+    feasible = all(amount <= 0.0 or name in learned for name, amount in constraints_of(trial).items())
     return trial.value if feasible and _is_finite(trial) else None
 
 
