@@ -223,7 +223,7 @@ def test_every_method_takes_conditions_and_resumes(method):
 
 def test_a_suggestion_has_all_parameters_of_its_branch():
     study = study_of()
-    study.optimize(model, n_trials=30)
+    study.optimize(model, n_trials=8)
     alone = []
 
     class Spy(SumboSampler):
@@ -236,9 +236,10 @@ def test_a_suggestion_has_all_parameters_of_its_branch():
     assert alone == []
 
 
-def test_the_first_trial_and_new_branches_begin_in_the_middle():
-    study = study_of()
-    study.optimize(model, n_trials=30)
+@pytest.mark.parametrize("seed", range(5))
+def test_every_branch_is_tried_soon_and_begins_in_the_middle(seed):
+    study = study_of(SumboSampler(seed=seed))
+    study.optimize(model, n_trials=6)
     first = {}
     for trial in study.trials:
         first.setdefault(trial.params["model"], [value for name, value in trial.params.items() if name != "model"])
@@ -253,7 +254,7 @@ def test_workers_that_begin_at_once_are_spread_though_nothing_is_known():
 
 def test_an_enqueued_branch_gets_its_other_parameters_from_the_model():
     study = study_of()
-    study.optimize(model, n_trials=30)
+    study.optimize(model, n_trials=10)
     study.enqueue_trial({"model": "a", "a1": 0.125})
     study.enqueue_trial({"b2": 0.25})  # implies the model
     first, second = study.ask(), study.ask()

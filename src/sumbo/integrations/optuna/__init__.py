@@ -168,7 +168,8 @@ class SumboSampler(BaseSampler):
         _, optimizer, ledger = self._last
         spare = self._spare.setdefault((study.study_name, trials[0].number), {})
         ledger.read(trials, Attributes(study, spare), trial.number)
-        given = translation.given(trial.system_attrs.get("fixed_params", {})) or None  # of an enqueued trial
+        enqueued = translation.given(trial.system_attrs.get("fixed_params", {}))
+        given = enqueued or translation.untried(trials) or None
         context, answer, _ = optimizer._proposed(Deadline(), None if self.method.only_boxes else given)
         unit = ledger.claimed(answer.point, optimizer._region(given), context.rng)
         if answer.candidate_metadata is not None and not given:  # else it is not the point that the note is about

@@ -54,6 +54,7 @@ _STATES, _POINTS = 4, 64  # slots
 _ROUNDS = 20  # at finding a point that no other worker took at the same moment
 _PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
 _FEW = 32  # values of a number that decides which parameters there are, at most
+_CHOICES = 8  # of a category that decides so, at most, for all to be tried at once
 _RECENT = 10  # completed trials; a parameter that none of them has, nobody knows why, is asked for no more
 
 _RECORDED: dict[str, State] = {"COMPLETE": "done", "RUNNING": "running", "WAITING": "waiting"}  # others failed
@@ -139,6 +140,17 @@ class Translation:
             return self.space.given(None, self._numbers(params))
         except (ValueError, TypeError):
             return {}
+
+    def untried(self, trials: Sequence[FrozenTrial]) -> dict[str, Any]:
+        """As `given`: a choice that no trial has made, of a category that decides what other parameters there are."""
+        for name in sorted({when[0] for when in self.conditions.values() if when is not None}):
+            d = self.distributions[name]
+            if isinstance(d, CategoricalDistribution) and len(d.choices) <= _CHOICES:
+                made = {d.to_internal_repr(trial.params[name]) for trial in trials if name in trial.params}
+                for choice in d.choices:
+                    if d.to_internal_repr(choice) not in made and (found := self.given({name: choice})):
+                        return found
+        return {}
 
     def params(self, unit: Array) -> dict[str, Any]:
         """The point as Optuna's parameters."""
