@@ -570,6 +570,17 @@ def test_constraints_that_come_late_are_missing_or_infinite_are_unknown():
     assert np.isnan(query_of(study).y[-1])  # it breaks one that few trials have
 
 
+@pytest.mark.skipif(not hasattr(FrozenTrial, "constraints"), reason="of Optuna 5")
+def test_constraints_of_running_trials_alone_are_not_learned_yet():
+    study = study_of()
+    study.optimize(product, n_trials=9)
+    running = study.ask()
+    running.set_constraint("late", 1.0)
+    assert query_of(study).constraints is None
+    study.sampler = SumboSampler(seed=0)
+    study.optimize(product, n_trials=1)
+
+
 def test_every_method_takes_constraints():
     for method in sorted(sumbo.methods.METHODS):
         study = study_of(SumboSampler(method=method, seed=0, constraints_func=at_least_four))

@@ -241,7 +241,8 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
         found = trial.constraints
     else:  # before Optuna 5
         found = {str(i): value for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
-    return {f"c{name}" if name.isdigit() else name: float(value) for name, value in found.items()}
+    unnamed = {name: f"c{name}" for name in found if name.isdigit() and f"c{name}" not in found}
+    return {unnamed.get(name, name): float(value) for name, value in found.items()}
 
 
 def outcomes_of(trials: Sequence[FrozenTrial], method: Method) -> tuple[OutcomeConstraint, ...]:
@@ -399,6 +400,9 @@ class StudyLedger(Ledger):
         """The study as it is for the trial that a suggestion is for."""
         found = super().history(None)  # metadata of other methods or spaces were left out
         running = [self._running[i] for i in sorted(self._running)]
+        told = found["constraints"]
+        if told is not None and not np.isfinite(told).all(axis=1).any():
+            found["constraints"] = None  # those that have them still run, or are out of the present ranges
         return found | {
             "y": self._with_pruned(found["y"]),
             "pending": np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
