@@ -20,7 +20,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 import sumbo
 from sumbo.errors import SettingError, SumboError
 from sumbo.integrations.optuna import SumboSampler
-from sumbo.integrations.optuna.ledger import Attributes, StudyLedger, Translation, parameter, searched_distributions
+from sumbo.integrations.optuna.ledger import Attributes, StudyLedger
+from sumbo.integrations.optuna.translation import Translation, parameter, searched_distributions
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -39,12 +39,11 @@ from sumbo.integrations.optuna.ledger import (
     STATE,
     Attributes,
     StudyLedger,
-    Translation,
     direction_of,
     outcomes_of,
     record_of,
-    searched_distributions,
 )
+from sumbo.integrations.optuna.translation import Translation, searched_distributions
 from sumbo.methods import Deadline, Method, randomness
 from sumbo.space import Space
 from sumbo.study.files.toml import StudyFile
