@@ -271,4 +271,4 @@ def test_a_study_of_two_objectives_has_no_report(tmp_path, capsys):
     url = f"sqlite:///{tmp_path}/all.db"
     optuna.create_study(storage=url, study_name="two", directions=["minimize", "maximize"])
     said = refused(capsys, "report", "--storage", url, "two", "-o", tmp_path / "r.html")
-    assert "about one objective, and this study has 2; make one for each" in said
+    assert "about one objective, and this study has 2: several are not built; make one for each" in said

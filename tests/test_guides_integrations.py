@@ -26,6 +26,9 @@ def run(tmp_path, monkeypatch):
 
 def test_optuna(run, tmp_path):
     names = run("optuna.md")
+    assert names["branches"].best_value < 0
+    feasible = [trial.value for trial in names["constrained"].trials if names["at_least_four"](trial)[0] <= 0]
+    assert min(feasible) <= 8.01
     assert len(names["study"].trials) == 15
     assert (tmp_path / "tuning.db").exists()
     whole = optuna.create_study(sampler=names["sampler"]())

@@ -382,6 +382,38 @@ def test_constraints_and_infinite_values_are_failures(quiet_optuna):
     assert view.rows[0].reason == "value was inf"
 
 
+def branching(trial):
+    if trial.suggest_categorical("kind", ["p", "q"]) == "p":
+        return abs(trial.suggest_float("rate", 1e-3, 1, log=True) - 0.1)
+    return 0.5 + len(trial.suggest_categorical("words", ["", "a", "bb"]))
+
+
+def test_parameters_that_only_some_trials_of_an_optuna_study_have(quiet_optuna):
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(branching, n_trials=40)
+    view = sumbo.report.from_optuna(study)
+    assert [dict(row.params) for row in view.rows] == [trial.params for trial in study.trials]
+    assert view.notes == ()
+    assert view.axis(view.names.index("words"), 9)[1] == ["", "a", "bb"]  # as Optuna's user says it
+    assert view.axis(view.names.index("rate"), 2)[1] == [1e-3, 1.0]
+    assert "0.001 to 1, log" in said(page([view]))
+
+
+@pytest.mark.skipif(not hasattr(optuna.trial.FrozenTrial, "constraints"), reason="of Optuna 5")
+def test_the_best_of_an_optuna_study_keeps_its_constraints(quiet_optuna):
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_constraint("least", 0.5 - x)
+        return x
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=30)
+    view = sumbo.report.from_optuna(study)
+    assert view.best.value == study.best_value >= 0.5
+    assert view.best.constraints == {"least": 0.5 - view.best.value}
+    assert "breaks a constraint" in said(page([view]))
+
+
 # --- the command -----------------------------------------------------------------------------------------------------
 
 

@@ -188,6 +188,8 @@ class StudyAnalysis:
         if len(context.y) > _AT_ONCE:  # to learn everything at once from thousands of values would take minutes
             some = chosen(np.where(np.isfinite(context.y), context.y, -np.inf), _AT_ONCE)
             context = replace(context, X=context.X[some], y=context.y[some], candidate_metadata=[None] * len(some))
+            constraints, std = (None if told is None else told[some] for told in (context.constraints, context.std))
+            context = replace(context, constraints=constraints, std=std)
             context = replace(context, pending=context.pending[:0], pending_metadata=[])
         # Groups are looked for when points are suggested: where none have been, a few are, and thrown away.
         with one_thread():
@@ -311,6 +313,8 @@ class StudyAnalysis:
         levels = int(self.space.levels[i])
         whole = self.is_category(i) or 0 < levels <= points
         line = np.full((levels if whole else points, self.space.dim), 0.5)
+        for name, values in self.space.needs(self.names[i]).items():  # where the parameter exists
+            line[:, self.names.index(name)] = self.space.unit(name, values[0])
         line[:, i] = (np.arange(levels) + 0.5) / levels if whole else np.linspace(0.0, 1.0, points)
         line = self.space.snap(line)
         u, first = np.unique(line[:, i], return_index=True)

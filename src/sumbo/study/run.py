@@ -279,11 +279,10 @@ def _takes_two(callback: Any) -> bool:
     return True
 
 
-def warn_user(text: str, *through: str) -> None:
-    """At the line of the user's that called us, through however many of ours, and of these packages."""
-    ours = ("sumbo", *through)
+def warn_user(text: str) -> None:
+    """At the line of the user's that called us, through however many of ours."""
     modules = [str(frame.frame.f_globals.get("__name__")) for frame in inspect.stack(0)]
-    level = next((i for i, name in enumerate(modules, 1) if name.partition(".")[0] not in ours), 1)
+    level = next((i for i, name in enumerate(modules, 1) if name.partition(".")[0] != "sumbo"), 1)
     warnings.warn(text, RuntimeWarning, level)
 
 

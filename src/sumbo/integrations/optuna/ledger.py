@@ -1,10 +1,4 @@
-"""An Optuna study read as a ledger: its distributions as a space, its trials as records, its attributes as a memory.
-
-| distribution        | parameter of the space                                                                    |
-|---------------------|-------------------------------------------------------------------------------------------|
-| Float               | Float; with a step an Int, which counts the steps from low                                |
-| Int                 | Int, which counts the steps from low; with log, the values themselves                     |
-| Categorical         | Categorical over the indices, so that a choice may be any object                          |
+"""An Optuna study read as a ledger: its trials as records, its attributes as a memory.
 
 | attribute           | what it keeps                                                                             |
 |---------------------|-------------------------------------------------------------------------------------------|
@@ -18,29 +12,23 @@ Trials take the slots in turn, so that no two that are made at the same time wri
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from sumbo._typing import Array
-from sumbo.errors import SpaceError
+from sumbo.integrations.optuna.translation import Translation
 from sumbo.methods import Method, method_to_dict, randomness
 from sumbo.regret import Direction
-from sumbo.space import Categorical, Float, Int, Parameter, Space
+from sumbo.space.constraints import OutcomeConstraint
+from sumbo.space.region import Region
 from sumbo.study.ledger import ENDED, Ledger, Record, State, Told, digest
 
 REASON = "sumbo:reason"  # the attribute of a trial that says why it failed
@@ -49,7 +37,6 @@ STATE, _POINT, _NOTE = "sumbo:state", "sumbo:point", "sumbo:note"
 _STATES, _POINTS = 4, 64  # slots
 _ROUNDS = 20  # at finding a point that no other worker took at the same moment
 _PIECE = 30_000  # characters; as JSON within JSON they take at most twice as many bytes
-_OFF_GRID = 1e-6  # steps; rounding is far below, and a value of another grid far above
 
 _RECORDED: dict[str, State] = {"COMPLETE": "done", "RUNNING": "running", "WAITING": "waiting"}  # others failed
 
@@ -57,112 +44,31 @@ _RECORDED: dict[str, State] = {"COMPLETE": "done", "RUNNING": "running", "WAITIN
 _when = attrgetter("told", "number")
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A search space in both languages."""
-
-    distributions: dict[str, BaseDistribution]  # only those that sumbo can search
-    space: Space
-    place: str  # names the space: points recorded under another name are of no use here
-
-    @classmethod
-    def of(cls, distributions: Mapping[str, BaseDistribution]) -> "Translation | None":
-        """The translation; None if nothing is left to search."""
-        known = {name: p for name, d in sorted(distributions.items()) if (p := parameter(d)) is not None}
-        if not known:
-            return None
-        kept = {name: distributions[name] for name in known}
-        return cls(kept, Space(known), digest([[name, distribution_to_json(d)] for name, d in kept.items()]))
-
-    def array(self, params: Mapping[str, Any]) -> Array | None:
-        """The point as the space's numbers, (D,); None where a value is missing or not in its range now."""
-        try:
-            return self.space.array({name: _to_number(d, params[name]) for name, d in self.distributions.items()})
-        except (KeyError, ValueError, TypeError):
-            return None
-
-    def units(self, params: Sequence[Mapping[str, Any]]) -> list[Array | None]:
-        """Points in the unit cube, (D,) each; None where `array` says so."""
-        arrays = [self.array(point) for point in params]
-        known = [x for x in arrays if x is not None]
-        units = iter(self.space.encode(np.array(known)) if known else ())
-        return [None if x is None else next(units) for x in arrays]
-
-    def params(self, unit: Array) -> dict[str, Any]:
-        """The point as Optuna's parameters."""
-        numbers = self.space.from_unit(unit)
-        return {name: _to_value(d, numbers[name]) for name, d in self.distributions.items()}
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """What was recorded of a trial's constraints, by name; those without one are c0, c1, ..."""
+    if hasattr(trial, "constraints"):
+        found = trial.constraints
+    else:  # before Optuna 5
+        found = {str(i): value for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
+    unnamed = {name: f"c{name}" for name in found if name.isdigit() and f"c{name}" not in found}
+    return {unnamed.get(name, name): float(value) for name, value in found.items()}
 
 
-def parameter(distribution: BaseDistribution) -> Parameter | None:
-    """The sumbo parameter for a distribution; None if it has a single value or is beyond what sumbo can tell apart."""
-    if distribution.single():
-        return None
-    with suppress(SpaceError):
-        if isinstance(distribution, CategoricalDistribution):
-            return Categorical(list(range(len(distribution.choices))))
-        if isinstance(distribution, FloatDistribution | IntDistribution) and (step := _step(distribution)) is not None:
-            return Int(0, round((distribution.high - distribution.low) / step))
-        if isinstance(distribution, FloatDistribution):
-            return Float(distribution.low, distribution.high, log=distribution.log)
-        if isinstance(distribution, IntDistribution):
-            return Int(distribution.low, distribution.high, log=True)
-    return None  # also for a kind of distribution that came after this was written
+def outcomes_of(trials: Sequence[FrozenTrial], method: Method) -> tuple[OutcomeConstraint, ...]:
+    """The constraints that trials have, if the method learns them.
 
-
-def _step(distribution: Any) -> float | None:
-    """The step, where a parameter counts steps."""
-    return None if distribution.log else distribution.step
-
-
-def _to_number(distribution: Any, value: Any) -> float:
-    """The number of the sumbo parameter, NaN between two steps. Raises a ValueError where it is not Optuna's either."""
-    number = distribution.to_internal_repr(value)
-    if isinstance(distribution, CategoricalDistribution) or (step := _step(distribution)) is None:
-        return number
-    steps = (number - distribution.low) / step
-    return round(steps) if abs(steps - round(steps)) <= _OFF_GRID else math.nan
-
-
-def _to_value(distribution: Any, number: Any) -> Any:
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[number]
-    if (step := _step(distribution)) is None:
-        return number
-    return min(distribution.low + number * step, distribution.high)  # not beyond high by a rounding
-
-
-def common_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """The parameters that every trial of the study will have, as far as one can tell, by name.
-
-    Those are the parameters of all completed trials, each with its latest range, where Optuna's own intersection would
-    leave one whose range changed to chance from then on. A range that changed between the last two trials may depend on
-    other parameters: it is left out until it settles. So is a category that decides which others a trial has.
-
-    Before the first trial completes, whatever trials asked for serves: a parameter too many does no harm.
+    Where trials differ, those that most have together: whoever breaks another counts as failed.
     """
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    if not complete:
-        asked = {name: d for trial in trials for name, d in trial.distributions.items()}
-        return {name: d for name, d in sorted(asked.items()) if not d.single()}
-    last, before = complete[-1].distributions, complete[-2:][0].distributions
-    names = set(last).intersection(*(trial.distributions for trial in complete))
-    names -= _choices(complete, names)
-    return {name: last[name] for name in sorted(names) if last[name] == before[name] and not last[name].single()}
+    if not method.models_constraints:
+        return ()
+    sets = Counter(tuple(sorted(_amounts(trial))) for trial in trials)
+    names, _ = max(sets.items(), key=lambda item: (bool(item[0]), item[1]), default=((), 0))
+    return tuple(map(OutcomeConstraint, names))
 
 
-def _choices(complete: Sequence[FrozenTrial], common: set[str]) -> set[str]:
-    """The categories among the common parameters that some other parameter depends on, as far as one can tell."""
-    others = {name for trial in complete for name in trial.distributions} - common
-    found = set()
-    for name in common if others else ():
-        if isinstance(complete[-1].distributions[name], CategoricalDistribution):
-            asked: dict[str, list[Any]] = {}  # for each choice, what its trials asked for
-            for trial in complete:
-                asked.setdefault(repr(trial.params[name]), []).append(trial.distributions)
-            if any(all(len({x in d for d in every}) == 1 for every in asked.values()) for x in others):
-                found.add(name)
-    return found
+def _amounts(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints that can be learned from."""
+    return {name: amount for name, amount in constraints_of(trial).items() if math.isfinite(amount)}
 
 
 class Attributes:
@@ -211,10 +117,19 @@ class StudyLedger(Ledger):
     suggested.
     """
 
-    def __init__(self, translation: Translation, method: Method, direction: Direction) -> None:
-        super().__init__(translation.space)
+    def __init__(
+        self,
+        translation: Translation,
+        method: Method,
+        direction: Direction,
+        outcomes: Sequence[OutcomeConstraint] = (),
+    ) -> None:
+        super().__init__(translation.space, outcomes)
         self.translation = translation
+        self._learned = {outcome.name for outcome in outcomes}
         self.signature = translation.place + digest(method_to_dict(method))
+        if outcomes:
+            self.signature += digest(list(map(str, outcomes)))[:4]
         self._sign = 1.0 if direction == "maximize" else -1.0
         self.number = 0  # of the trial that a suggestion is for
         self._trials: Sequence[FrozenTrial] = []
@@ -245,7 +160,7 @@ class StudyLedger(Ledger):
         self._apply(records)
         # Clocks of other machines are late, and trials may be copied from another study.
         if last and any(_when(record) < _when(last[0]) for record in records if record.told is not None):
-            self._told = Told(self.space.dim)
+            self._told = Told(self.space.dim, self.outcomes)
             self._told.extend(sorted((r for r in self.records if r.told is not None and r.unit is not None), key=_when))
         # Trials told that became fewer, say because a range did, are not those that were learned from.
         kept = attributes.read_slots(STATE, _STATES, signature=self.signature)
@@ -253,12 +168,12 @@ class StudyLedger(Ledger):
         self._state = max(fit, key=lambda s: s["number"], default={"state": {}})["state"]
 
     def _record(self, i: int, trial: FrozenTrial, unit: Array | None) -> Record:
-        record = record_of(i, trial)
+        record = record_of(i, trial, self._learned)
         if unit is None and record.state == "failed" and not trial.params.keys().isdisjoint(self.space.names):
             # It ended before it asked for all: what came of it does not depend on the others, so any values are right.
-            others = self.translation.params(np.random.default_rng(trial.number).random(self.space.dim))
-            (unit,) = self.translation.units([others | trial.params])
-        unit = self._suggested.get(trial.number) if self._lacks(trial) else unit
+            others = np.random.default_rng(trial.number).random(self.space.dim)
+            unit = self.translation.completed(trial.params, others)
+        unit = self._suggested.get(trial.number, unit) if self._lacks(trial) else unit
         if unit is None:
             return record
         # What the method wrote beside its suggestion, if the trial has that point.
@@ -269,7 +184,7 @@ class StudyLedger(Ledger):
             if trial.number != self.number:
                 self._running[i] = unit, note
             return record
-        if trial.state == TrialState.PRUNED and (value := _value(trial)) is not None:
+        if trial.state == TrialState.PRUNED and (value := _value(trial, self._learned)) is not None:
             self._pruned[i] = value
         return replace(record, unit=unit, metadata=note)
 
@@ -294,6 +209,9 @@ class StudyLedger(Ledger):
         """The study as it is for the trial that a suggestion is for."""
         found = super().history(None)  # metadata of other methods or spaces were left out
         running = [self._running[i] for i in sorted(self._running)]
+        told = found["constraints"]
+        if told is not None and not np.isfinite(told).all(axis=1).any():
+            found["constraints"] = None  # those that have them still run, or are out of the present ranges
         return found | {
             "y": self._with_pruned(found["y"]),
             "pending": np.array([unit for unit, _ in running], dtype=float).reshape(len(running), self.space.dim),
@@ -314,24 +232,27 @@ class StudyLedger(Ledger):
             y[self._told.at[i]] = self._sign * min(self._sign * value, limit)
         return y
 
-    def claimed(self, point: Array, rng: np.random.Generator, fixed: dict[str, Any]) -> Array:
-        """A point that is this trial's alone, near the one suggested; an enqueued trial has some of its values already.
+    def expect(self, numbers: Sequence[int], unit: Array) -> None:
+        """Running trials that have not asked for anything yet are likely to get this point."""
+        self._suggested |= dict.fromkeys(numbers, unit)
+
+    def claimed(self, point: Array, region: Region, rng: np.random.Generator) -> Array:
+        """A point that is this trial's alone, near the one suggested, in the region.
 
         It is written where all workers see it, and then looked for among theirs: of two that write the same point at
         the same moment, at least one finds the other's and moves on.
         """
         taken = self.taken_by_others()
         for _ in range(_ROUNDS):
-            _, unit = randomness.nearest_untried(self.space, point, taken, rng)
-            held = self.translation.units([self.translation.params(unit) | fixed])[0] if fixed else None
-            unit = self._suggested[self.number] = unit if held is None else held
+            _, unit = randomness.nearest_untried(region, point, taken, rng)
+            self._suggested[self.number] = unit
             kept = {"place": self.translation.place, "number": self.number, "unit": unit.tolist()}
             self._attributes.write(f"{_POINT}:{self.number % _POINTS}", kept)
             self._attributes.refresh()
             self._read_points()
             taken = self.taken_by_others()
             used_up = self.space.size is not None and len(taken) >= self.space.size
-            if unit.tobytes() not in taken or held is not None or used_up:
+            if unit.tobytes() not in taken or region.fixed or used_up:
                 break
         return unit
 
@@ -348,13 +269,16 @@ def direction_of(study: Study) -> Direction:
     return "maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize"
 
 
-def record_of(i: int, trial: FrozenTrial) -> Record:
-    """The trial as people see it, without its point; pruned, infinite and infeasible ones failed."""
+def record_of(i: int, trial: FrozenTrial, learned: Collection[str] = ()) -> Record:
+    """The trial as people see it, without its point; pruned and infinite ones failed.
+
+    So did those that break a constraint, but for constraints that are learned on their own.
+    """
     state, reason = _RECORDED.get(trial.state.name, "failed"), trial.user_attrs.get(REASON)
-    value = _value(trial) if state == "done" else None
+    value = _value(trial, learned) if state == "done" else None
     if state == "done" and value is None:
         state = "failed"
-        reason = f"value was {trial.value}" if _is_feasible(trial) else "breaks a constraint"
+        reason = "breaks a constraint" if _is_finite(trial) else f"value was {trial.value}"
     elif trial.state == TrialState.PRUNED:
         reason = reason or "pruned"
     ended = trial.datetime_complete
@@ -366,21 +290,20 @@ def record_of(i: int, trial: FrozenTrial) -> Record:
         state=state,
         told=None if ended is None else (ended - datetime(1970, 1, 1)) // timedelta(microseconds=1),
         value=value,
+        constraints=_amounts(trial) or None,
         reason=None if reason is None else str(reason),
         seconds=None if trial.duration is None else max(trial.duration.total_seconds(), 0.0),
     )
 
 
-def _value(trial: FrozenTrial) -> float | None:
-    """A value to learn from; None where it is not finite or breaks a constraint: the search is to keep away."""
-    value = trial.value
-    return value if value is not None and math.isfinite(value) and _is_feasible(trial) else None
+def _value(trial: FrozenTrial, learned: Collection[str]) -> float | None:
+    """A value to learn from; None where it is not finite, or breaks a constraint that is not learned on its own."""
+    feasible = all(amount <= 0.0 or name in learned for name, amount in constraints_of(trial).items())
+    return trial.value if feasible and _is_finite(trial) else None
 
 
-def _is_feasible(trial: FrozenTrial) -> bool:
-    if hasattr(trial, "constraints"):
-        return all(constraint <= 0.0 for constraint in trial.constraints.values())
-    return all(constraint <= 0.0 for constraint in trial.system_attrs.get("constraints") or ())  # before Optuna 5
+def _is_finite(trial: FrozenTrial) -> bool:
+    return trial.value is not None and math.isfinite(trial.value)
 
 
 def _is_same(record: Record, before: FrozenTrial, now: FrozenTrial) -> bool:
