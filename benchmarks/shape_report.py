@@ -208,11 +208,11 @@ def finals_table(runs: Runs) -> list[str]:
 
 
 def cell(runs: Runs, problem: str, method: str) -> str:
-    """Median, worst, and seconds; how many seeds there are, where that is not all."""
+    """Median, worst, and seconds; of how many seeds, where that is not all."""
     if method not in PROBLEMS[problem].methods or not (found := values(runs, problem, method)):
         return NONE
     seconds = statistics.median(values(runs, problem, method, "seconds"))
-    seeds = "" if len(found) == PROBLEMS[problem].seeds else f", {len(found)} seeds"
+    seeds = "" if len(found) == PROBLEMS[problem].seeds else f", of {len(found)}"
     return f"{number(statistics.median(found))}, {number(max(found))} ({seconds:.0f} s{seeds})"
 
 
