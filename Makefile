@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BASE := .venv/.base
 
-.PHONY: demo quick test check bench regret scaling structure parallel format table figure clean paper crash load fuzz coverage audit
+.PHONY: demo quick test check bench regret scaling structure parallel format table figure clean paper crash load shapes fuzz coverage audit
 .DEFAULT_GOAL := test
 
 $(BASE): pyproject.toml
@@ -56,6 +56,9 @@ crash: $(STAMP)           ## `sumbo run`, its workers and its database killed 20
 
 load: $(STAMP)            ## many processes on a study, 100,000 stored trials, a long run (goes on where it stopped)
 	$(BIN)/python benchmarks/load.py
+
+shapes: $(STAMP)          ## constraints, conditions, contexts and noise beside other optimisers (hours; goes on where it stopped)
+	$(BIN)/python benchmarks/shapes.py
 
 fuzz: $(STAMP)            ## hard spaces, histories and values: over 20,000 of them (half an hour; goes on where it stopped)
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.long

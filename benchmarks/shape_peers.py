@@ -99,7 +99,7 @@ def botorch(problem: Constrained, evaluate: Evaluate, seed: int) -> None:
         for u in snapped:
             value, constraints = evaluate(space.from_unit(u))
             rows.append([value, *constraints.values()])
-        return torch.tensor(snapped), torch.tensor(rows).double()
+        return torch.tensor(snapped), torch.tensor(rows, dtype=torch.double)
 
     start = torch.quasirandom.SobolEngine(D, scramble=True, seed=seed).draw(_INITIAL).double()
     X, Y = evaluated(start)
@@ -143,13 +143,14 @@ def mixture_botorch(problem: Mixture, f: Callable[[Mapping[str, Any]], float], s
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     rng, D = np.random.default_rng(seed), len(problem.bounds)
-    bounds = torch.tensor(list(problem.bounds.values())).double().T
+    bounds = torch.tensor(list(problem.bounds.values()), dtype=torch.double).T
     width = bounds[1] - bounds[0]
     # In the unit cube, where the model is, the weights of the sum are the ranges.
     sums_to_1 = [(torch.arange(D), width, float(1 - bounds[0].sum()))]
 
     def evaluated(X: Any) -> Any:
-        return torch.tensor([[-f(dict(zip(problem.bounds, x.tolist(), strict=True)))] for x in X]).double()
+        values = [[-f(dict(zip(problem.bounds, x.tolist(), strict=True)))] for x in X]
+        return torch.tensor(values, dtype=torch.double)  # at once: torch would round to single precision first
 
     X = torch.tensor(np.array([_shares(problem, rng) for _ in range(_INITIAL)]))
     Y = evaluated(X)

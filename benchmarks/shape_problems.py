@@ -322,7 +322,7 @@ DESIGNS = tuple(name for name in CONSTRAINED if name != "xy")
 
 
 class System(NamedTuple):
-    """A space with known constraints, and the largest violation of a point, measured without sumbo."""
+    """A space with known constraints, and the largest violation of a point, bounds included, measured without sumbo."""
 
     space: Any
     violation: Callable[[Params], float]
@@ -355,7 +355,8 @@ def system(number: int) -> System:
     D = int(rng.integers(4, 13))
     names = [f"x{i}" for i in range(D)]
     inside: dict[str, float] = dict(zip(names, rng.uniform(0.1, 0.9, size=D).tolist(), strict=True))
-    constraints, checks = [], []
+    constraints: list[Any] = []
+    checks: list[Callable[[Params], float]] = []
     if number % 2 == 0:
         parts = names[: min(D - 1, 4)]
         total = sum(inside[name] for name in parts)
@@ -366,11 +367,13 @@ def system(number: int) -> System:
         constraint, check = make(rng, names, inside)
         constraints.append(constraint)
         checks.append(check)
-    # A whole number that a half space ties to a parameter, and a category that no constraint names; n = 0 is always allowed.
+    # A whole number that a half space ties to a parameter, of which 0 is always allowed, and a category that is free.
     constraints.append(sumbo.Linear({"n": 1.0, "x0": -5.0}, upper=2.5))
     checks.append(lambda p: p["n"] - 5 * p["x0"] - 2.5)
     parameters: dict[str, Any] = {name: sumbo.Float(0, 1) for name in names}
     parameters |= {"n": sumbo.Int(0, 8), "kind": sumbo.Categorical(["p", "q", "r"])}
+    checks.append(lambda p: max(max(-p[name], p[name] - 1) for name in names))
+    checks.append(lambda p: 0.0 if p["n"] in range(9) and p["kind"] in ("p", "q", "r") else 1.0)
     space: Any = sumbo.Space
     return System(space(parameters, constraints=constraints), lambda p: max(check(p) for check in checks))
 
