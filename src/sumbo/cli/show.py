@@ -134,7 +134,7 @@ def _sparkline(trials: Sequence[Record], goal: str) -> str:
 
 
 def learned(study: StoredStudy) -> dict[str, Any]:
-    """What the report says too: shares of variance, interactions, the point to use, constraints; or why there is none."""
+    """What the report says too: shares of variance, interactions, the point to use, constraints; or why not."""
     from sumbo.insights.analysis import StudyAnalysis
 
     view = StudyAnalysis.of_stored(study)

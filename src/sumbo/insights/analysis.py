@@ -291,7 +291,17 @@ class StudyAnalysis:
             # A parameter with a small total effect can have no large interaction.
             among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
         self.say("which parameters interact (some seconds, up to a minute with many)")
-        return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        found = tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        if not context.space.conditional:
+            return found
+        rows = [row if self._meet(row.first, row.second) else replace(row, probability=0.0) for row in found]
+        return replace(found, rows=tuple(sorted(rows, key=lambda row: -row.probability)))
+
+    def _meet(self, first: str, second: str) -> bool:
+        """Can two parameters exist together?"""
+        assert self.space is not None
+        one, other = self.space.needs(first), self.space.needs(second)
+        return all(set(one[name]) & set(other[name]) for name in one.keys() & other.keys())
 
     @cached_property
     def importance(self) -> Importances:
@@ -404,8 +414,9 @@ class StudyAnalysis:
         with one_thread():
             found = binding(self.model, satisfied, context, u)
         for k, (holds, binds, free) in enumerate(found):
-            without = float(self.predicted(free[None])[0][0])
-            rows[k] = replace(rows[k], holds=holds, binds=binds, without=without)
+            rows[k] = replace(rows[k], holds=holds)
+            if self.best is not None:
+                rows[k] = replace(rows[k], binds=binds, without=float(self.predicted(free[None])[0][0]))
         return tuple(rows)
 
     @cached_property

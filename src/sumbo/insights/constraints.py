@@ -3,7 +3,9 @@
 A constraint **binds** if a better point is forbidden by it alone. The probability of that is read at one point u', the
 one that would be recommended without the constraint, all others kept, against the point u that is recommended:
 
-    P(binds) = P(f(u') > f(u)) P(c(u') is broken)
+    P(binds) = P(f(u') > f(u) + d) P(c(u') is broken)
+
+with d a thousandth of the spread of values: where the objective is flat, a point beyond the limit is no better.
 
 Two constraints that forbid the same point bind neither alone: to drop one of them would bring nothing.
 """
@@ -21,7 +23,8 @@ from sumbo.insights.effects import weighted_sum
 from sumbo.methods import SuggestContext
 from sumbo.methods.candidates import recommended
 
-BINDS = "the probability that the point recommended without this constraint is better, and breaks it"
+BINDS = "the probability that the point recommended without this constraint is clearly better, and breaks it"
+_CLEARLY = 1e-3  # better by so many standard deviations of all values, on the model's scale
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class ConstraintRow:
         at_best: what was measured at the best feasible trial; None if there is none.
         kept: the share of trials with a value that kept it.
         holds: the probability that it holds at the recommended point; None, as the rest, where there is no model.
-        binds: the probability that the point recommended without this constraint is better, and breaks it.
+        binds: the probability that the point recommended without this constraint is clearly better, and breaks it;
+            None, as the rest, also where no trial is feasible.
         without: the value expected at that point.
     """
 
@@ -56,7 +60,7 @@ def binding(
         kept = np.delete(told, k, axis=1) if others else None
         free = recommended(model, others, replace(context, constraints=kept))[0]
         gain, std = weighted_sum(model, np.stack([free, u]), np.array([1.0, -1.0]))
-        better = float(ndtr(gain / std)) if std > 0.0 else float(gain > 0.0)
+        better = float(ndtr((gain - _CLEARLY) / std)) if std > 0.0 else float(gain > _CLEARLY)
         at_u, at_free = np.exp(constraint.value(np.stack([u, free])))
-        found.append((float(at_u), better * float(1.0 - at_free) if gain > 0.0 else 0.0, free))
+        found.append((float(at_u), better * float(1.0 - at_free), free))
     return found

@@ -28,6 +28,11 @@ _NUMBERED = 20  # lines of a graph that all have their number; of more, those th
 _CURVE, _MAP = 49, 25  # points of a curve, and of each side of a map
 _SLICE = 17  # points of a curve with sliders
 _STOPS = {3: 7, 4: 4, 5: 3}  # of each slider, by the number of parameters; more parameters: 2
+_SLOW_MAP, _SLOW_SLICE, _SLOW_STOPS = (
+    17,
+    9,
+    {3: 5, 4: 3},
+)  # where each value takes a search
 _DOTS = 400  # observations drawn
 
 _SURE = "rgba(54,116,207,1)"  # white and black can both be read on it, and either on all paler cells of its own page
@@ -222,10 +227,10 @@ def curve(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Array]:
     X, y = view.model.X[some], view.model.y[some]
     effect, known = view.effect(j), np.isfinite(mean)
     if isinstance(effect, Effect):
-        there = view.effect_unit * effect(X[:, [i]])[0]
+        there = effect(X[:, [i]])[0]
     else:  # every value of it costs time
-        there = np.interp(X[:, i], axis.u[known], mean[known])
-    seen = there + view.effect_unit * (y - view.model.posterior(X)[0])
+        there = np.interp(X[:, i], axis.u[known], mean[known]) / view.effect_unit
+    seen = view.effect_unit * (there + (y - view.model.posterior(X)[0]))
     parts = [_dots(axis.at(X[:, i]), seen)]
     if axis.is_category:
         bars = {"type": "data", "array": 2 * std, "color": ACCENT, "thickness": 1.5, "width": 6}
@@ -239,7 +244,8 @@ def curve(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Array]:
 def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
     """A group of two parameters: a map of its mean, with the points evaluated; its axes and the mean, too."""
     i, k = view.dims(j)
-    x, y = Axis(view, i, _MAP), Axis(view, k, _MAP)
+    points = _SLOW_MAP if _slow(view) else _MAP
+    x, y = Axis(view, i, points), Axis(view, k, points)
     Z = np.array([(a, b) for b in y.u for a in x.u])
     mean, std = (part.reshape(len(y.u), len(x.u)) for part in _effect(view, j, Z))
     # Colours are clear at zero, each side as strong as its own extent allows.
@@ -276,11 +282,12 @@ def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Ar
     """
     dims = view.dims(j)
     best = view.model.X[int(np.argmax(view.model.y)) if view.best_observation is None else view.best_observation]
-    stops = [Axis(view, i, _STOPS.get(len(dims), 2)) for i in dims]
+    points, most = (_SLOW_SLICE, _SLOW_STOPS) if _slow(view) else (_SLICE, _STOPS)
+    stops = [Axis(view, i, most.get(len(dims), 2)) for i in dims]
     starts = [int(np.argmin(np.abs(stop.u - best[i]))) for i, stop in zip(dims, stops, strict=True)]
     found = []
     for n, i in enumerate(dims):
-        axis = Axis(view, i, _SLICE)
+        axis = Axis(view, i, points)
         *columns, along = np.meshgrid(*(stop.u for stop in stops if stop is not stops[n]), axis.u, indexing="ij")
         columns.insert(n, along)
         Z = np.stack([column.ravel() for column in columns], axis=1)
@@ -293,6 +300,10 @@ def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Ar
         parts = [rug, *_band(axis.places, mean[at], std[at])]
         found.append((figure(parts, x=axis.layout, y=y, height=260, showlegend=False), axis, mean, std))
     return found, [(stop.values, start) for stop, start in zip(stops, starts, strict=True)]
+
+
+def _slow(view: StudyAnalysis) -> bool:
+    return view.space is not None and len(view.space.constraints) > 0
 
 
 def _effect_title(view: StudyAnalysis) -> str:

@@ -164,6 +164,8 @@ def constraints(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 def _binding(view: StudyAnalysis) -> str:
     """Which constraint binds, in words."""
+    if view.best is None:
+        return "No trial is feasible yet, so which constraint binds cannot be told."
     value, texts = number(rounded(view.recommendation.value, 4)), []
     for row in sorted(view.constraint_rows, key=lambda row: -(row.binds or 0.0)):
         if row.binds is not None and row.binds >= 0.5:
