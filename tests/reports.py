@@ -175,6 +175,7 @@ CASES = {
     f.__name__: f
     for f in (ordinary, empty, one_trial, all_failed, many_trials, many_parameters, constant, categories, hostile)
 }
+LIMITED = {f.__name__: f for f in (constrained, conditional, contextual, mixture)}
 
 
 class Hasty(StudyAnalysis):
@@ -186,4 +187,4 @@ class Hasty(StudyAnalysis):
 
 def view_of_case(name):
     """The case as a report sees it; the hostile one has a hostile name, too."""
-    return Hasty.of_optimizer(CASES[name](), HOSTILE[0] if name == "hostile" else name)
+    return Hasty.of_optimizer((CASES | LIMITED)[name](), HOSTILE[0] if name == "hostile" else name)
