@@ -32,7 +32,7 @@ def trials(study: StudyLike) -> Any:
     kept, y = list(compress(inside, ~broken)), values[~beyond]
     parts = [_marks(view, kept, y[~broken], "trial", ACCENT, "circle", 0.45)]
     if broken.any():
-        parts.append(_marks(view, list(compress(inside, broken)), y[broken], "infeasible", WARM, "circle-open", 0.7))
+        parts.append(_marks(view, list(compress(inside, broken)), y[broken], "infeasible", WARM, "circle-open", 1.0))
     if outside:
         parts.append(_marks(view, outside, edge, "beyond the axis", GREY, f"triangle-{worse}", 0.8))
     parts.append(_best_line(view, "best so far", hoverinfo="skip"))

@@ -40,6 +40,8 @@ def search(view: StudyAnalysis, canvas: Canvas) -> Markup:
     best = view.best
     reached = f"{_none(view)}." if best is None else f"The best is {number(best.value)}, trial {best.number}."
     marks = " Open circles broke a constraint, and the line leaves them out." if view.constraints else ""
+    if _context(view):
+        marks += f" What the world set ({', '.join(_context(view))}) differs between trials; the line is over all."
     figure = canvas.figure(
         plot.trials(view),
         f"Values of all trials over time and the best so far. {counts}. {reached}",
