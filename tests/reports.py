@@ -111,11 +111,71 @@ def log_slices():
     return evaluated(space, product, 12, method=sumbo.Auto(groups=[tuple(space)]))
 
 
+def constrained(n=40):
+    """Two constraints told with the values: stress forbids the best points, mass nothing that matters; some noise."""
+    opt, noise = sumbo.Optimizer(BEAM, seed=0, constraints=["stress <= 1", "mass >= 0.2"]), np.random.default_rng(0)
+    for _ in range(n):
+        trial = opt.ask()
+        p = trial.params
+        value = (p["width"] - 0.9) ** 2 + (p["height"] - 0.9) ** 2 + noise.normal(0, 0.01)
+        opt.tell(trial, value, constraints={"stress": p["width"] + p["height"], "mass": p["width"] + 0.5})
+    return opt
+
+
+def conditional():
+    """Parameters that exist for some points only, one of them of one that does; an order; steps."""
+    space = {
+        "kernel": sumbo.Categorical(["rbf", "poly", "tree"]),
+        "degree": sumbo.Int(2, 5, when={"kernel": "poly"}),
+        "gamma": sumbo.Float(1e-3, 1, log=True, when={"kernel": ["rbf", "poly"]}),
+        "grade": sumbo.Ordinal(["coarse", "fine", "extra fine"]),
+        "temp": sumbo.Float(20, 80, step=0.125),
+    }
+
+    def f(p):
+        by_kernel = {"rbf": 0.5, "poly": 0.2 * (p.get("degree", 3) - 3) ** 2, "tree": 1.0}[p["kernel"]]
+        by_gamma = 0.2 * (np.log10(p["gamma"]) + 1.5) ** 2 if "gamma" in p else 0.0
+        return (
+            by_kernel + by_gamma + {"coarse": 0.6, "fine": 0.3, "extra fine": 0.0}[p["grade"]] + (p["temp"] - 50) / 100
+        )
+
+    return evaluated(space, f, 60, method=sumbo.Auto(groups=[("kernel", "degree")]))
+
+
+def contextual(n=30):
+    """What is best depends on what the world does."""
+    names = {"ambient": sumbo.Float(0, 40), "power": sumbo.Float(0, 1), "fan": sumbo.Float(0, 1)}
+    opt = sumbo.Optimizer(sumbo.Space(names, context=["ambient"]), seed=0)
+    world = np.random.default_rng(0)
+    for _ in range(n):
+        trial = opt.ask(context={"ambient": float(world.uniform(0, 40))})
+        p = trial.params
+        opt.tell(trial, (p["power"] - p["ambient"] / 40) ** 2 + 0.3 * (p["fan"] - 0.5) ** 2)
+    return opt
+
+
+def mixture(n=30):
+    """Three shares that add up to one, two of them at most 0.8, and something beside them."""
+    names = {name: sumbo.Float(0, 1) for name in ("cement", "sand", "water", "heat")}
+    known = [sumbo.SumTo(["cement", "sand", "water"], 1.0), sumbo.Linear({"cement": 1, "sand": 1}, upper=0.8)]
+    known.append(sumbo.Known(lambda p: p["heat"] - 0.9, name="melts"))
+    opt = sumbo.Optimizer(
+        sumbo.Space(names, constraints=known), sumbo.Auto(groups=[("cement", "sand", "water")]), "maximize", seed=0
+    )
+    for _ in range(n):
+        trial = opt.ask()
+        p = trial.params
+        opt.tell(trial, 3 * p["cement"] * p["water"] + p["sand"] + 0.3 * p["heat"])
+    return opt
+
+
+BEAM = {"width": sumbo.Float(0, 1), "height": sumbo.Float(0, 1), "colour": sumbo.Categorical(["red", "blue"])}
 LOG_ENDS = {"seven": (1e-6, 10), "two": (20, 2000), "less": (30, 60)}
 CASES = {
     f.__name__: f
     for f in (ordinary, empty, one_trial, all_failed, many_trials, many_parameters, constant, categories, hostile)
 }
+LIMITED = {f.__name__: f for f in (constrained, conditional, contextual, mixture)}
 
 
 class Hasty(StudyAnalysis):
@@ -127,4 +187,4 @@ class Hasty(StudyAnalysis):
 
 def view_of_case(name):
     """The case as a report sees it; the hostile one has a hostile name, too."""
-    return Hasty.of_optimizer(CASES[name](), HOSTILE[0] if name == "hostile" else name)
+    return Hasty.of_optimizer((CASES | LIMITED)[name](), HOSTILE[0] if name == "hostile" else name)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from reports import all_failed, empty, evaluated, ordinary
+from reports import all_failed, conditional, constrained, empty, evaluated, mixture, ordinary
 
 import sumbo
 from sumbo import plot
@@ -74,6 +74,61 @@ def test_terrible_values_do_not_flatten_the_others(direction):
     assert high - low < 20
     assert len(named(figure, "beyond the axis").x) == sum(abs(t.value) > 1e6 for t in opt.trials)
     assert named(figure, "best so far").y[-1] == opt.best.value
+
+
+def test_infeasible_trials_are_marked_and_never_the_best():
+    view = sumbo.report.view(constrained())
+    figure = plot.trials(view)
+    broken = {row.number for row in view.in_state("done") if row.constraints["stress"] > 1}
+    assert set(named(figure, "infeasible").x) == broken
+    assert not set(named(figure, "trial").x) & broken
+    best = named(figure, "best so far")
+    assert best.y[-1] == view.best.value > min(row.value for row in view.in_state("done"))
+    assert not set(best.x[:-1]) & broken
+    assert plot.compare([view]).data[0].y[-1] == view.best.value
+    assert any("stress" in text and "(broken)" in text for text in named(figure, "infeasible").hovertext)
+
+
+def test_axes_of_parameters_with_an_order_a_step_or_a_condition():
+    view = sumbo.report.view(conditional())
+    grade = plot.component(view, "grade")
+    assert list(grade.layout.xaxis.ticktext) == ["coarse", "fine", "extra fine"]
+    assert (np.diff(grade.data[-1].y) < 0).all()
+    gamma = plot.component(view, "gamma")
+    assert (min(gamma.data[-1].x), max(gamma.data[-1].x)) == (1e-3, 1.0)
+    drawn = [row for row in view.in_state("done") if "gamma" in row.params]
+    assert len(gamma.data[0].x) == len(drawn) < len(view.rows)
+    assert np.isfinite(gamma.data[0].y).all()
+    kernel = plot.component(view, ["kernel", "degree"]).data[0]
+    assert list(kernel.y) == [2, 3, 4, 5]
+    columns = np.array(kernel.z).T  # rbf, poly, tree
+    assert np.ptp(columns[0]) == np.ptp(columns[2]) == 0.0  # whatever the degree, there is none
+    assert np.ptp(columns[1]) > 0.5
+
+
+def test_parameters_that_never_meet_are_not_drawn_together_and_do_not_interact():
+    space = {
+        "k": sumbo.Categorical(["a", "b"]),
+        "x": sumbo.Float(0, 1, when={"k": "a"}),
+        "y": sumbo.Float(0, 1, when={"k": "b"}),
+    }
+    groups = sumbo.Auto(groups=[("x", "y")])
+    view = sumbo.report.view(evaluated(space, lambda p: p.get("x", 0.0) + p.get("y", 0.0), 20, method=groups))
+    with pytest.raises(DataError, match="x, y never exist together"):
+        plot.component(view, ["x", "y"])
+    assert {row.probability for row in view.interactions if {row.first, row.second} == {"x", "y"}} == {0.0}
+
+
+def test_a_mixture_is_drawn_where_it_is_allowed():
+    view = sumbo.report.view(mixture())
+    figure = plot.component(view, ["cement", "sand", "water"])
+    heat = figure.data[0]
+    shown = np.isfinite(np.array(heat.z, dtype=float))
+    allowed = np.add.outer(heat.y, heat.x) <= 0.8 + 1e-9
+    assert np.array_equal(shown, allowed)
+    names = (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text)
+    assert names == ("cement", "sand")  # water is what is left
+    assert max(plot.component(view, "heat").data[-1].x) <= 0.9
 
 
 def test_matrix_and_graph_show_the_probabilities(view):

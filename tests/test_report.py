@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,10 +18,12 @@ from studies import call, command, start, until, write_study
 
 import sumbo
 from sumbo import plot
-from sumbo.cli import main
+from sumbo.cli import main, show
 from sumbo.errors import SettingError
+from sumbo.insights.analysis import StudyAnalysis
 from sumbo.report.markup import script_safe, tag
 from sumbo.report.page import page, write
+from sumbo.report.sections import percent
 
 EMPTY_ELEMENTS = {"meta", "input", "br", "link"}
 SECTIONS = ["search", "best", "structure", "effects", "trust", "time"]
@@ -55,6 +58,7 @@ class Reader(HTMLParser):
         return [a["id"] for _, a in self.elements if "id" in a]
 
 
+LIMITS = ["constrained", "conditional", "contextual", "mixture"]
 CHEAP = ["empty", "one_trial", "all_failed", "constant", "categories", "hostile"]
 
 
@@ -73,7 +77,7 @@ def pages():
 # --- every page ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ordinary", *CHEAP])
+@pytest.mark.parametrize("name", ["ordinary", *CHEAP, *LIMITS])
 def test_pages_are_well_formed_and_complete(pages, name):
     text = pages(name)
     reader = Reader(text)
@@ -148,6 +152,68 @@ def test_ordinary_page_tells_the_story_without_figures(pages):
     assert "running or waiting" in text
     assert "8 to 512, log" in text
     assert "in the units of the value" in text
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_pages_of_problems_as_they_are_have_no_holes(pages, name):
+    """What does not exist or is not allowed is blank, in tables and in what scripts read."""
+    assert not re.search(r"\b(nan|inf)\b", said(pages(name)), re.IGNORECASE)
+    for key in ("figures", "sliders"):
+        inside = re.search(rf'id="{key}">(.*?)</script>', pages(name), re.DOTALL).group(1)
+        json.loads(inside, parse_constant=pytest.fail)
+
+
+def test_a_page_says_which_constraint_binds(pages):
+    text, view = said(pages("constrained")), view_of_case("constrained")
+    stress, _ = view.constraint_rows
+    assert f"stress <= 1 binds ({percent(stress.binds)}): without it, {stress.without:.4g} is expected, not" in text
+    assert "mass >= 0.2 binds" not in text
+    assert f"stress <= 1 {view.best.constraints['stress']:.6g} {stress.kept:.0%} {percent(stress.holds)}" in text
+    feasible = [row for row in view.in_state("done") if row.constraints["stress"] <= 1]
+    assert f"{len(feasible)} of 40 trials with a value are feasible." in text
+    assert f"Best parameters: trial {view.best.number}" in text
+    assert view.best.value == min(row.value for row in feasible) > min(row.value for row in view.in_state("done"))
+    assert str(view.best_value) in text
+    assert f"probability {percent(view.recommendation.probability_feasible)}" in text
+    states = re.findall(r'<th scope="row">\d+</th><td>(\w+)</td>', pages("constrained"))
+    assert (states.count("done"), states.count("infeasible")) == (len(feasible), 40 - len(feasible))
+
+
+def test_a_page_says_when_a_parameter_exists_who_sets_it_and_what_is_known(pages):
+    text = said(pages("conditional"))
+    assert "2 to 5; exists where kernel is poly" in text
+    assert "exists where kernel is rbf or poly" in text
+    assert "coarse < fine < extra fine" in text
+    assert "20.000 to 80.000, in steps of 0.125" in text  # as many digits as the step needs
+    assert "Where a parameter does not exist, it changes nothing." in text
+    text = said(pages("contextual"))
+    assert "0 to 40; set by the world" in text
+    assert "ambient (set by the world)" in text
+    assert "as in the latest trial" in text
+    text = said(pages("mixture"))
+    for known in ("cement + sand + water == 1", "cement + sand <= 0.8", "melts <= 0"):
+        assert known in text
+    assert "average over the allowed points" in text
+    assert "water follows from the others." in text
+
+
+def test_parameters_that_do_not_exist_in_the_best_trial_are_blank():
+    view = view_of_case("conditional")
+    rows = [replace(row, value=0.0 if row.params["kernel"] == "tree" else row.value) for row in view.rows]
+    text = page([replace(view, rows=tuple(rows))]).partition("<caption>Best parameters")[2].partition("</table>")[0]
+    assert '<th scope="row">degree</th><td></td>' in text
+
+
+def test_without_a_feasible_trial_nothing_is_best():
+    opt = sumbo.Optimizer([(0, 1)] * 2, seed=0, constraints=["c"])
+    for x in np.random.default_rng(0).random((12, 2)):
+        opt.observe(x, x[0], constraints={"c": 1 + x[1]})
+    view = sumbo.report.view(opt)
+    text = said(page([view]))
+    assert view.best is None
+    assert "No trial is feasible yet, so there are no best parameters." in text
+    assert "which constraint binds cannot be told" in text
+    assert "none feasible" in text
 
 
 @pytest.mark.parametrize(
@@ -469,7 +535,24 @@ def test_show_tells_what_was_learned(tmp_path):
     assert learned["shares"][0][0] == "a"
     assert learned["shares"][0][1] > 0.8
     assert len(learned["interactions"]) == 3
+    assert learned["recommendation"]["params"].keys() == {"a", "n", "c"}
+    assert learned["constraints"] == []
     assert "learned" not in call("show", study)
+
+
+def test_show_and_the_page_have_the_same_numbers(monkeypatch, capsys):
+    view = view_of_case("constrained")
+    monkeypatch.setattr(StudyAnalysis, "of_stored", classmethod(lambda cls, study: view))
+    found = show.learned(None)
+    assert found["constraints"] == [vars(row) for row in view.constraint_rows]
+    point = view.recommendation
+    assert (found["recommendation"]["value"], found["recommendation"]["params"]) == (point.value, point.params)
+    monkeypatch.setattr(show, "_overview", lambda study, last: "")
+    show.show_overview(None, 5, found)
+    printed = " ".join(capsys.readouterr().out.split())
+    stress = view.constraint_rows[0]
+    assert f"stress <= 1 {stress.at_best:.4g} {stress.kept:.4g} {stress.holds:.4g} {stress.binds:.4g}" in printed
+    assert f"recommended: {point.value:.5g} +- {point.std:.2g}" in printed
 
 
 def test_show_draws_the_best_so_far_and_survives_plain_terminals(tmp_path):

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from reports import constrained, contextual
 
 import sumbo
 from sumbo.insights.analysis import analysis_of, leave_one_out
-from sumbo.insights.effects import Effect, background
+from sumbo.insights.effects import Effect, EffectWithin, Pool, background, shares, weighted_sum
+from sumbo.plot.style import number
 from sumbo.space import Space
+from sumbo.space.region import Region
 
 SPACE = Space({"a": sumbo.Float(0, 1), "b": sumbo.Float(0, 1), "c": sumbo.Categorical(["x", "y", "z"])})
 
@@ -113,6 +116,177 @@ def test_the_dense_covariance_of_this_test_is_the_models():
     model = fitted()
     Z = SPACE.snap(np.random.default_rng(5).random((4, 3)))
     assert np.sqrt(np.diag(dense_covariance(model, Z))) == pytest.approx(model.posterior(Z)[1], rel=1e-6)
+
+
+# --- points that exist and are allowed -----------------------------------------------------------------------
+
+
+def test_a_weighted_sum_of_values_is_that_of_the_dense_formula():
+    model = fitted()
+    Z, w = SPACE.snap(np.random.default_rng(5).random((4, 3))), np.array([0.5, 0.5, -2.0, 1.0])
+    mean, std = weighted_sum(model, Z, w)
+    assert mean == pytest.approx(w @ model.posterior(Z)[0], abs=1e-9)
+    assert std == pytest.approx(np.sqrt(w @ dense_covariance(model, Z) @ w), rel=1e-6)
+
+
+TREE = Space(
+    {
+        "kind": sumbo.Categorical(["x", "y"]),
+        "depth": sumbo.Float(0, 1, when={"kind": "x"}),
+        "rate": sumbo.Float(0, 1),
+    }
+)
+TRIANGLE = Space({n: sumbo.Float(0, 1) for n in "abc"}, constraints=[sumbo.Linear({"a": 1, "b": 1}, upper=1.0)])
+SHARES = Space({n: sumbo.Float(0, 1) for n in "abc"}, constraints=[sumbo.SumTo(["a", "b", "c"], 1.0)])
+
+
+def within(space, f, groups, n=60):
+    """A model of a function of points of the cube, at allowed points."""
+    X = Region(space, space.constraints).sample(n, np.random.default_rng(0))
+    y = np.array([f(space.from_unit(x)) for x in X])
+    return sumbo.AdditiveGP(groups, categories=np.where(space.nominal, space.levels, 0)).fit(X, y - y.mean())
+
+
+def of_tree(p):
+    return (2.0 if p["kind"] == "y" else 0.0) + 3.0 * p.get("depth", 0.0) + p["rate"]
+
+
+def test_shares_where_a_parameter_does_not_always_exist():
+    """Against the function itself: to change `kind` brings `depth` with it, which changes nothing where it is not."""
+    model = within(TREE, of_tree, [(0,), (1,), (2,)])
+    found = shares(model, TREE, np.random.default_rng(0))
+    A, B = np.random.default_rng(1).random((2, 4000, 3))
+    f = np.array([of_tree(TREE.from_unit(a)) for a in A])
+    for i in range(3):
+        moved = np.where(np.arange(3) == i, B, A)
+        change = f - [of_tree(TREE.from_unit(a)) for a in moved]
+        assert found.parameters[0, i] == pytest.approx(np.mean(change**2) / (2 * f.var()), abs=0.04)
+    # Var f = 1/4 (2 - 3/2)^2 + 1/2 (9/12) + 1/12; what `depth` adds by existing, 3/2, is of `kind`.
+    parts = np.array([1 / 16, 3 / 8, 1 / 12])
+    assert found.groups[0] == pytest.approx(parts / parts.sum(), abs=0.04)
+
+
+def test_effects_where_a_parameter_does_not_always_exist():
+    model = within(TREE, of_tree, [(0,), (1,), (2,)])
+    pool = Pool(TREE, np.random.default_rng(0))
+    places = np.array([[0.0], [0.5], [1.0]])
+    mean, _ = EffectWithin(model, 1, pool, [1])(places)
+    assert np.diff(mean) == pytest.approx([1.5, 1.5], abs=0.1)
+    mean, _ = EffectWithin(model, 0, pool, [0])(np.array([[0.25], [0.75]]))
+    assert mean[1] - mean[0] == pytest.approx(2.0 - 1.5, abs=0.2)  # a typical depth is part of what the kind does
+
+
+def test_effects_are_averages_over_allowed_points_with_these_values():
+    model = within(TRIANGLE, lambda p: p["a"] * p["b"] + p["c"], [(0, 1, 2)])
+    region, pool = Region(TRIANGLE, TRIANGLE.constraints), Pool(TRIANGLE, np.random.default_rng(0))
+    effect = EffectWithin(model, 0, pool, [0, 1])
+    Z = np.array([[0.2, 0.3], [0.8, 0.1], [0.8, 0.4]])
+    mean, std = effect(Z)
+    assert np.isnan(mean).tolist() == np.isnan(std).tolist() == [False, False, True]
+    for z, m in zip(Z[:2], mean[:2], strict=True):
+        points = pool.having([0, 1], z)
+        assert region.contains(points).all()
+        assert (points[:, :2] == z).all()
+        assert m == pytest.approx(model.posterior(points)[0].mean() - model.posterior(effect._B)[0].mean(), abs=1e-9)
+
+
+def test_what_is_tied_moves_with_what_it_is_tied_to():
+    pool = Pool(SHARES, np.random.default_rng(0))
+    points = pool.having([0], np.array([0.7]))
+    assert points[:, 0] == pytest.approx(0.7)
+    assert points.sum(axis=1) == pytest.approx(1.0)
+    assert np.ptp(points[:, 1]) > 0.1
+    assert len(pool.having([0, 1], np.array([0.7, 0.6]))) == 0
+    model = within(SHARES, lambda p: 5.0 * p["a"], [(0, 1, 2)])
+    found = shares(model, SHARES, np.random.default_rng(0)).parameters[0]
+    assert found[0] > 2 * max(found[1:])  # b and c count by what a does for them
+
+
+def test_shares_are_over_allowed_points_only():
+    """Outside there is a cliff that nobody can fall off."""
+    space = Space({n: sumbo.Float(0, 1) for n in "ab"}, constraints=[sumbo.Linear({"a": 1}, upper=0.5)])
+    model = within(space, lambda p: p["a"] + p["b"], [(0,), (1,)])
+    found = shares(model, space, np.random.default_rng(0)).parameters[0]
+    assert found == pytest.approx([0.2, 0.8], abs=0.03)  # variances of [0, 1/2] and [0, 1]
+
+
+# --- constraints told with the values --------------------------------------------------------------------------
+
+
+def told(f, c, n=25, **settings):
+    opt = sumbo.Optimizer([(0, 1)] * 2, seed=0, constraints=["c"], **settings)
+    for x in np.random.default_rng(0).random((n, 2)):
+        opt.observe(x, f(x), constraints={"c": c(x)})
+    return analysis_of(opt)
+
+
+def test_a_constraint_that_forbids_what_is_better_binds():
+    (row,) = told(lambda x: x[0] + 0.1 * x[1], lambda x: 0.5 - x[0]).constraint_rows
+    assert row.binds > 0.95
+    assert row.without < 0.1
+    assert row.holds > 0.9
+    (row,) = told(lambda x: -x[0] - 0.1 * x[1], lambda x: 0.5 - x[0], direction="maximize").constraint_rows
+    assert row.binds > 0.95  # the same, upside down
+    (row,) = told(lambda x: -x[0], lambda x: 0.5 - x[0]).constraint_rows
+    assert row.binds < 0.05
+
+
+def test_a_constraint_on_what_does_not_matter_does_not_bind():
+    (row,) = told(lambda x: x[0], lambda x: x[1] - 0.5).constraint_rows
+    assert row.binds < 0.05
+
+
+def test_facts_of_constraints_need_no_model():
+    view = told(lambda x: x[0], lambda x: x[1] - 0.5, n=6)
+    (row,) = view.constraint_rows
+    assert row.kept == np.mean([t.constraints["c"] <= 0 for t in view.rows])
+    assert row.at_best == view.best.constraints["c"]
+    assert (row.holds, row.binds, row.without) == (None, None, None)
+
+
+def test_the_report_recommends_what_the_optimizer_does():
+    opt = constrained()
+    view, found = analysis_of(opt), opt.recommend()
+    assert view.recommendation == found
+    assert np.array_equal(view.recommendation.x, found.x)
+    mean, std = opt.predict([view.best.params])
+    assert (view.best_value.mean, view.best_value.std) == (mean[0], std[0])
+    opt = contextual()
+    latest = {"ambient": opt.trials[-1].params["ambient"]}
+    assert analysis_of(opt).recommendation == opt.recommend(context=latest)
+
+
+def test_lucky_values_are_not_trusted():
+    rng = np.random.default_rng(0)
+    opt = sumbo.Optimizer([(0, 1)], seed=0)
+    for x in rng.random(40):
+        opt.observe([x], (x - 0.5) ** 2 + rng.normal(0, 0.3))
+    opt.observe([0.5], -2.0)
+    found = analysis_of(opt).best_value
+    assert not found.trusted
+    assert "luck" in str(found)
+    opt.observe([0.9], -5.0, std=10.0)  # as bad as its own noise
+    assert analysis_of(opt).best_value.trusted
+    exact = sumbo.Optimizer([(0, 1)], seed=0)
+    for x in rng.random(15):
+        exact.observe([x], (x - 0.5) ** 2)
+    assert "next to no noise" in str(analysis_of(exact).best_value)
+
+
+def test_many_values_with_constraints_are_thinned_together():
+    view = told(lambda x: x[0], lambda x: x[1] - 0.5, n=600)
+    assert view.model.n == 500
+    assert view.values[view.best_observation] == view.best.value
+    assert len(view.constraint_rows) == 1
+
+
+def test_numbers_have_the_digits_of_their_step():
+    space = Space(
+        {"s": sumbo.Float(1000, 2000, step=0.001), "h": sumbo.Float(0.5, 10.5, step=10), "f": sumbo.Float(0, 1)}
+    )
+    view = analysis_of(sumbo.Optimizer(space, seed=0))
+    shown = [number(view.in_digits(name, value)) for name, value in (("s", 1234.5), ("h", 10.5), ("f", 1 / 3))]
+    assert shown == ["1234.500", "10.5", "0.333333"]
 
 
 # --- a whole study ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from reports import CASES, HOSTILE, LOG_ENDS, log_slices, long, unsure, view_of_case
+from reports import CASES, HOSTILE, LIMITED, LOG_ENDS, log_slices, long, unsure, view_of_case
 from studies import until
 
 import sumbo
@@ -126,7 +126,17 @@ def test_opens_from_disk_and_draws_everything(opened, name):
     assert os.path.getsize(tab.address.removeprefix("file://")) < 5_000_000
 
 
-@pytest.mark.parametrize("name", ["ordinary", "many_parameters", "hostile", "empty"])
+@pytest.mark.parametrize("name", LIMITED)
+def test_problems_as_they_are_are_drawn(opened, name):
+    tab = opened(name)
+    assert tab.run("document.documentElement.dataset.ready") == "yes"
+    assert tab.messages == []
+    assert not re.search(r"\b(NaN|null|undefined)\b", tab.page.locator("main").inner_text())
+    headings = tab.page.locator("main h2").all_inner_texts()
+    assert ("The constraints" in headings) == (name in ("constrained", "mixture"))
+
+
+@pytest.mark.parametrize("name", ["ordinary", "many_parameters", "hostile", "empty", "constrained", "conditional"])
 def test_fits_a_phone(opened, name):
     tab = opened(name, viewport={"width": 375, "height": 700}, has_touch=True, is_mobile=True)
     assert tab.run("document.documentElement.scrollWidth") <= 375

@@ -175,20 +175,26 @@ def _sparkline(trials: Sequence[Record], goal: str) -> str:
 
 
 def learned(study: StoredStudy) -> dict[str, Any]:
-    """Shares of variance and interactions, as the report has them; or why there are none."""
+    """What the report says too: shares of variance, interactions, the point to use, constraints; or why not."""
     from sumbo.insights.analysis import StudyAnalysis
 
     view = StudyAnalysis.of_stored(study)
     found = view.importance_or_reason
+    point = None if view.unavailable_reason else view.recommendation
+    limits = {
+        "recommendation": point and {key: value for key, value in vars(point).items() if key != "x"},
+        "best_value": None if point is None or view.best_value is None else str(view.best_value),
+        "constraints": [vars(row) for row in view.constraint_rows],
+    }
     if isinstance(found, str):
-        return {"unavailable_reason": found, "shares": (), "groups": (), "interactions": ()}
+        return {"unavailable_reason": found, "shares": (), "groups": (), "interactions": ()} | limits
     groups = [(", ".join(row.parameters), row.share, row.std) for row in found.groups]
     return {
         "unavailable_reason": None,
         "shares": [(row.parameters[0], row.share, row.std) for row in found.parameters],
         "groups": [("all together", found.all_together.share, found.all_together.std), *groups],
         "interactions": [(row.first, row.second, row.probability) for row in view.interactions],
-    }
+    } | limits
 
 
 def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -> None:
@@ -196,14 +202,27 @@ def show_overview(study: StoredStudy, last: int, found: dict[str, Any] | None) -
     sys.stdout.write(_overview(study, last))
     if found is None:
         return
-    if found["unavailable_reason"] is not None:
-        sys.stdout.write(f"\nlearned: {found['unavailable_reason']}\n")
-        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from sumbo.insights.constraints import BINDS
+
     console, block = Console(), _BLOCKS[-1] if can_write(_BLOCKS) else "#"
+    if (point := found["recommendation"]) is not None:
+        sure = f"{point['value']:.5g} +- {point['std']:.2g} is expected, feasible: {point['probability_feasible']:.3f}"
+        params = (f"  {_one_line(name)} = {_one_line(as_text(value))}\n" for name, value in point["params"].items())
+        trust = (found["best_value"] or "").replace("±", "+-")
+        sys.stdout.write(f"\nrecommended: {sure}\n{''.join(params)}{trust}\n")
+    if found["constraints"]:
+        table = Table("constraint", "at best", "kept", "holds", "binds", "value without it", box=None, pad_edge=False)
+        for row in found["constraints"]:
+            name, *numbers = row.values()
+            table.add_row(Text(name, overflow="fold"), *("" if x is None else f"{x:.4g}" for x in numbers))
+        console.print("", table, f"binds: {BINDS}", sep="\n")
+    if found["unavailable_reason"] is not None:
+        sys.stdout.write(f"\nlearned: {found['unavailable_reason']}\n")
+        return
     for title, rows in (("parameter", found["shares"]), ("group", found["groups"])):
         table = Table(title, "share of variance", "", "plus or minus", box=None, pad_edge=False)
         for name, share, std in rows[:_ROWS]:

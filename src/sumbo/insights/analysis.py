@@ -6,6 +6,7 @@ where it is shown.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -14,18 +15,23 @@ from numpy.typing import NDArray
 
 from sumbo._redaction import safe
 from sumbo._typing import Array
+from sumbo.acquisition.functions import Satisfied
 from sumbo.errors import NotFittedError, SettingError
 from sumbo.gp.additive import AdditiveGP
 from sumbo.gp.solvers import Exact, chosen
 from sumbo.gp.threads import on_one_thread, one_thread
 from sumbo.insights import tables
-from sumbo.insights.effects import Effect, background
+from sumbo.insights.constraints import ConstraintRow, binding
+from sumbo.insights.effects import Effect, EffectWithin, Pool, background
 from sumbo.insights.tables import Importances, Interactions
 from sumbo.methods import Method, SuggestContext, randomness, resolve
+from sumbo.methods.candidates import recommended
 from sumbo.regret import Direction
-from sumbo.space import Space
+from sumbo.space import Linear, Space
+from sumbo.space.constraints import OutcomeConstraint
+from sumbo.space.region import Region
 from sumbo.study.ledger import State
-from sumbo.study.optimizer import Optimizer, Trial
+from sumbo.study.optimizer import Optimizer, Recommendation, Trial
 from sumbo.study.run import Result
 from sumbo.study.stored import StoredStudy
 
@@ -35,6 +41,7 @@ _STEPS = 8  # times at which hyperparameters are learned again
 _STEP_POINTS = 500  # observations at the last of them, at most
 _AT_ONCE = 500  # values from which a model is learned afterwards
 _MOST = 1000  # observations that stand for all where the model is not exact
+_NO_NOISE = 1e-3  # of the spread of values; with less noise than that there is none
 _SETTLING = 4  # suggestions after which a study of another optimiser has had its groups looked for
 
 
@@ -82,6 +89,38 @@ def leave_one_out(model: AdditiveGP) -> LeftOut:
 
 
 @dataclass(frozen=True)
+class BestValue:
+    """The best value told against what the model expects at its point, all in the user's units.
+
+    Attributes:
+        value: as told.
+        mean, std: what is expected there without noise.
+        noise: standard deviation of the noise of a single value: as told with it, or as the model found it.
+        spread: standard deviation of all values.
+    """
+
+    value: float
+    mean: float
+    std: float
+    noise: float
+    spread: float
+
+    @property
+    def trusted(self) -> bool:
+        """Is it no farther from what is expected than noise takes a value on average? Without noise it always is."""
+        return self.noise <= _NO_NOISE * self.spread or abs(self.value - self.mean) <= self.noise
+
+    def __str__(self) -> str:
+        if self.noise <= _NO_NOISE * self.spread:
+            return f"The best value, {self.value:.5g}, can be trusted: values have next to no noise."
+        expected = f"The model expects {self.mean:.5g} ± {self.std:.2g} at the best trial, which has {self.value:.5g}"
+        noise = f"the noise of a single value, {self.noise:.2g}"
+        if self.trusted:
+            return f"{expected}: the difference is below {noise}, so the best value can be trusted to within that."
+        return f"{expected}: the difference is above {noise}, so the best value is luck, and not to be counted on."
+
+
+@dataclass(frozen=True)
 class StudyAnalysis:
     """A study and what can be said of it.
 
@@ -99,6 +138,7 @@ class StudyAnalysis:
         decode: params in the user's words for a point of the unit cube.
         seed: for what is drawn at random here.
         notes: what a reader should know of how this was made.
+        constraints: what is told with the values and limits them.
         say: told what is being done when it takes long.
     """
 
@@ -113,6 +153,7 @@ class StudyAnalysis:
     seed: int = 0
     notes: tuple[str, ...] = ()
     say: Callable[[str], None] = field(default=lambda text: None, repr=False)
+    constraints: tuple[OutcomeConstraint, ...] = ()
 
     @classmethod
     def of_optimizer(cls, opt: Optimizer, name: str | None = None) -> "StudyAnalysis":
@@ -129,6 +170,7 @@ class StudyAnalysis:
             opt.method,
             opt.space.from_unit,
             opt.seed,
+            constraints=opt.constraints,
         )
 
     @classmethod
@@ -148,12 +190,17 @@ class StudyAnalysis:
 
     @property
     def best(self) -> Trial | None:
-        """The best trial; of equals the first."""
-        return next(iter(self.by_value()), None)
+        """The best feasible trial; of equals the first."""
+        return next(filter(self.feasible, self.by_value()), None)
 
     def by_value(self) -> list[Trial]:
-        """Trials that are done, the best first."""
-        return sorted(self.in_state("done"), key=lambda row: -self.sign * (row.value or 0.0))
+        """Trials that are done, the best first: feasible ones before others."""
+        return sorted(self.in_state("done"), key=lambda row: (not self.feasible(row), -self.sign * (row.value or 0.0)))
+
+    def feasible(self, row: Trial) -> bool:
+        """Did a trial keep all constraints told with its value?"""
+        told = row.constraints or {}
+        return all(c.name in told and c.amount(told[c.name]) <= 0.0 for c in self.constraints)
 
     @cached_property
     def unavailable_reason(self) -> str | None:
@@ -186,7 +233,7 @@ class StudyAnalysis:
         self.say("learning groups from the trials")
         context = replace(context, state={})
         if len(context.y) > _AT_ONCE:  # to learn everything at once from thousands of values would take minutes
-            some = chosen(np.where(np.isfinite(context.y), context.y, -np.inf), _AT_ONCE)
+            some = chosen(np.where(context.feasible, context.y, -np.inf), _AT_ONCE)
             context = replace(context, X=context.X[some], y=context.y[some], candidate_metadata=[None] * len(some))
             constraints, std = (None if told is None else told[some] for told in (context.constraints, context.std))
             context = replace(context, constraints=constraints, std=std)
@@ -245,7 +292,17 @@ class StudyAnalysis:
             # A parameter with a small total effect can have no large interaction.
             among = tuple(row.parameters[0] for row in self.importance.parameters[: tables.MOST])
         self.say("which parameters interact (some seconds, up to a minute with many)")
-        return tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        found = tables.interactions(context, model, known, self._rng(0), among=among, evaluations=evaluations)
+        if not context.space.conditional:
+            return found
+        rows = [row if self._meet(row.first, row.second) else replace(row, probability=0.0) for row in found]
+        return replace(found, rows=tuple(sorted(rows, key=lambda row: -row.probability)))
+
+    def _meet(self, first: str, second: str) -> bool:
+        """Can two parameters exist together?"""
+        assert self.space is not None
+        one, other = self.space.needs(first), self.space.needs(second)
+        return all(set(one[name]) & set(other[name]) for name in one.keys() & other.keys())
 
     @cached_property
     def importance(self) -> Importances:
@@ -269,9 +326,99 @@ class StudyAnalysis:
         known = np.isfinite(self.values[found.index])
         return LeftOut(found.index[known], found.y[known], found.mean[known], found.std[known])
 
-    def effect(self, j: int) -> Effect:
-        """The function of group j of the model."""
-        return Effect(self.model, j, background(self._explained[1].space, self._rng(3)))
+    def effect(self, j: int) -> Effect | EffectWithin:
+        """The function of group j of the model, of its `dims`; NaN where nothing allowed has the values."""
+        space = self._explained[1].space
+        if space.conditional or space.constraints:
+            return EffectWithin(self.model, j, self._pool, self.dims(j))
+        return Effect(self.model, j, background(space, self._rng(3)))
+
+    def dims(self, j: int) -> list[int]:
+        """Along what group j is drawn: all its dimensions, but for one where their sum is given."""
+        dims = list(self.model.decomposition.groups[j])
+        for constraint in self._explained[1].space.constraints:
+            if isinstance(constraint, Linear) and constraint.equality:
+                tied = [self.names.index(name) for name in constraint.coefficients]
+                if len(dims) > 1 and set(tied) <= set(dims):
+                    dims.remove(tied[-1])
+        return dims
+
+    @cached_property
+    def _pool(self) -> Pool:
+        return Pool(self._explained[1].space, self._rng(3))
+
+    @cached_property
+    def _recommended(self) -> tuple[SuggestContext, list[Satisfied], Array, float]:
+        """The study with the context of its latest trial, models of constraints, the point to use, and its chance."""
+        model, (method, context) = self.model, self._explained
+        self.say("which point to use")
+        space = context.space
+        latest = {space.names.index(name): context.X[-1, space.names.index(name)] for name in space.context}
+        if latest:
+            context = replace(context, region=Region(space, space.constraints, latest))
+        with one_thread():
+            satisfied = method.constraint_models(context)
+            return context, satisfied, *recommended(model, satisfied, context)
+
+    @cached_property
+    def recommendation(self) -> Recommendation:
+        """The point to use, as `Optimizer.recommend` has it; with a context, that of the latest trial."""
+        context, _, u, probability = self._recommended
+        (mean,), (std,) = self.predicted(u[None])
+        x = context.space.array(context.space.from_unit(u))
+        return Recommendation(dict(self.decode(u)), x, float(mean), float(std), probability)
+
+    def tried(self, point: Recommendation) -> bool:
+        """Was the point evaluated?"""
+        return any(row.params == point.params for row in self.in_state("done"))
+
+    def predicted(self, U: Array) -> tuple[Array, Array]:
+        """Means and standard deviations without noise at points of the cube, in the user's units."""
+        with one_thread():
+            mean, std = self.model.posterior(U)
+        return self.untransform(mean), self._width(mean, std)
+
+    def _width(self, mean: Array, std: Array) -> Array:
+        """Standard deviations on the model's scale, in the user's units."""
+        return np.abs(self.untransform(mean + std) / 2.0 - self.untransform(mean - std) / 2.0)
+
+    @cached_property
+    def best_value(self) -> BestValue | None:
+        """How far the best value can be trusted; None where no trial is feasible."""
+        i, row = self.best_observation, self.best
+        value = None if row is None else row.value
+        if i is None or row is None or value is None or value != self.values[i]:
+            return None  # the best may be of a range that is no longer searched
+        mean, std = self.predicted(self.model.X[[i]])
+        noise = self._width(self.model.posterior(self.model.X[[i]])[0], np.sqrt([self.model.noise_variance]))[0]
+        known = row.std if row.std is not None else float(noise)
+        return BestValue(value, float(mean[0]), float(std[0]), known, float(np.nanstd(self.values)))
+
+    @cached_property
+    def best_observation(self) -> int | None:
+        """Which of the model's observations is the best feasible one."""
+        feasible = self._explained[1].feasible
+        return int(np.argmax(np.where(feasible, self.model.y, -np.inf))) if feasible.any() else None
+
+    @cached_property
+    def constraint_rows(self) -> tuple[ConstraintRow, ...]:
+        """Of each constraint told with the values, how often it was kept, and how sure it is that it binds."""
+        told = [row.constraints or {} for row in self.in_state("done")]
+        at_best, rows = (self.best.constraints or {}) if self.best else {}, list[ConstraintRow]()
+        for c in self.constraints:
+            kept = [c.amount(measured[c.name]) <= 0.0 for measured in told if c.name in measured]
+            rows.append(ConstraintRow(str(c), at_best.get(c.name), sum(kept) / max(len(kept), 1)))
+        if not rows or self.unavailable_reason is not None:
+            return tuple(rows)
+        context, satisfied, u, _ = self._recommended
+        self.say("which constraint binds")
+        with one_thread():
+            found = binding(self.model, satisfied, context, u)
+        for k, (holds, binds, free) in enumerate(found):
+            rows[k] = replace(rows[k], holds=holds)
+            if self.best is not None:
+                rows[k] = replace(rows[k], binds=binds, without=float(self.predicted(free[None])[0][0]))
+        return tuple(rows)
 
     @cached_property
     def snapshots(self) -> dict[str, list[Any]]:
@@ -321,7 +468,16 @@ class StudyAnalysis:
         return u, [self.decode(line[k])[self.names[i]] for k in first]
 
     def is_category(self, i: int) -> bool:
-        return self.space is not None and self.space.parameters[i].nominal
+        """Are its values listed, with an order or without?"""
+        return self.space is not None and len(self.space.parameters[i].choices) > 0
+
+    def in_digits(self, name: str, value: Any) -> Any:
+        """A value for people: of a parameter with a step, with as many digits as the step needs."""
+        step = self.space[name].step if self.space is not None and name in self.space.names else None
+        if step is None or not isinstance(value, float):
+            return value
+        exponents = [Decimal(repr(part)).normalize().as_tuple().exponent for part in (step, self.space[name].low)]  # type: ignore[index]
+        return Decimal(f"{value:.{max(0, *(-int(e) for e in exponents))}f}")
 
     def is_log(self, i: int) -> bool:
         return self.space is not None and self.space.parameters[i].log

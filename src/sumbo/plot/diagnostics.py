@@ -19,7 +19,7 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 
 
 def trials(study: StudyLike) -> Any:
-    """Every trial's value and the best so far; failed ones along the bottom, running ones marked."""
+    """Every trial's value and the best feasible one so far; failed ones along the bottom, running ones marked."""
     view = analysed(study)
     done = _some(view)
     values = np.array([row.value for row in done], dtype=float)
@@ -28,17 +28,21 @@ def trials(study: StudyLike) -> Any:
     inside, outside = list(compress(done, ~beyond)), list(compress(done, beyond))
     edge, worse = (ends[1], "up") if view.sign < 0 else (ends[0] + 0.5 * (bottom - ends[0]), "down")
     failed, running = view.in_state("failed")[-_MOST:], view.in_state("running", "waiting")
-    parts = [_marks(inside, values[~beyond], "trial", ACCENT, "circle", 0.45)]
+    broken = np.array([not view.feasible(row) for row in inside], dtype=bool)
+    kept, y = list(compress(inside, ~broken)), values[~beyond]
+    parts = [_marks(view, kept, y[~broken], "trial", ACCENT, "circle", 0.45)]
+    if broken.any():
+        parts.append(_marks(view, list(compress(inside, broken)), y[broken], "infeasible", WARM, "circle-open", 1.0))
     if outside:
-        parts.append(_marks(outside, edge, "beyond the axis", GREY, f"triangle-{worse}", 0.8))
+        parts.append(_marks(view, outside, edge, "beyond the axis", GREY, f"triangle-{worse}", 0.8))
     parts.append(_best_line(view, "best so far", hoverinfo="skip"))
     if failed:
-        parts.append(_marks(failed, bottom, "failed", WARM, "x", 0.9))
+        parts.append(_marks(view, failed, bottom, "failed", WARM, "x", 0.9))
     if running:
-        parts.append(_marks(running, bottom, "running or waiting", GREY, "circle-open", 1.0))
+        parts.append(_marks(view, running, bottom, "running or waiting", GREY, "circle-open", 1.0))
     room = 0.04 * (ends[1] - ends[0])
-    y = title(f"value to {view.direction}") | {"range": [ends[0] - room, ends[1] + room]}
-    return figure(parts, x=_trial_axis([row.number for row in view.rows]), y=y, showlegend=True)
+    y_axis = title(f"value to {view.direction}") | {"range": [ends[0] - room, ends[1] + room]}
+    return figure(parts, x=_trial_axis([row.number for row in view.rows]), y=y_axis, showlegend=True)
 
 
 def compare(studies: Sequence[StudyLike]) -> Any:
@@ -73,7 +77,7 @@ def _trial_axis(numbers: Sequence[int]) -> dict[str, Any]:
 def _best_line(view: StudyAnalysis, name: str, hoverinfo: str = "all", **look: str) -> dict[str, Any]:
     """Steps where the best value changed; the line ends at the last trial."""
     steps: list[tuple[int, float]] = []
-    for row in view.in_state("done"):
+    for row in filter(view.feasible, view.in_state("done")):
         if row.value is not None and (not steps or view.sign * row.value > view.sign * steps[-1][1]):
             steps.append((row.number, row.value))
     if steps and view.rows[-1].number > steps[-1][0]:
@@ -83,17 +87,25 @@ def _best_line(view: StudyAnalysis, name: str, hoverinfo: str = "all", **look: s
     return scatter(x, y, "lines", name=name, line=line, hoverinfo=hoverinfo)
 
 
-def _marks(rows: Sequence[Trial], y: Any, name: str, colour: str, symbol: str, opacity: float) -> dict[str, Any]:
-    numbers, texts = [row.number for row in rows], [_described(row) for row in rows]
+def _marks(
+    view: StudyAnalysis, rows: Sequence[Trial], y: Any, name: str, colour: str, symbol: str, opacity: float
+) -> dict[str, Any]:
+    numbers, texts = [row.number for row in rows], [_described(view, row) for row in rows]
     marker = {"size": 6, "color": colour, "symbol": symbol, "opacity": opacity, "line": {"width": 1, "color": FAINT}}
     return scatter(numbers, np.full(len(rows), y), "markers", texts, name=name, marker=marker)
 
 
-def _described(row: Trial) -> str:
+def _described(view: StudyAnalysis, row: Trial) -> str:
     lines = [f"trial {row.number}: {number(row.value) if row.value is not None else row.state}"]
     if row.reason:
         lines.append(label(row.reason, 80))
-    lines += [f"{label(name, 24)} = {label(number(value), 24)}" for name, value in list(row.params.items())[:_NAMED]]
+    lines += [
+        f"{label(name, 24)}: {number(told)}{' (broken)' if c.amount(told) > 0.0 else ''}"
+        for c in view.constraints
+        if (told := (row.constraints or {}).get(name := c.name)) is not None
+    ]
+    shown = [(name, number(view.in_digits(name, value))) for name, value in list(row.params.items())[:_NAMED]]
+    lines += [f"{label(name, 24)} = {label(value, 24)}" for name, value in shown]
     if len(row.params) > _NAMED:
         lines.append(f"… and {len(row.params) - _NAMED} more")
     return "<br>".join(lines)

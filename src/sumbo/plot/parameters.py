@@ -14,6 +14,7 @@ import numpy as np
 from sumbo._typing import Array
 from sumbo.errors import DataError
 from sumbo.insights.analysis import StudyAnalysis, StudyLike
+from sumbo.insights.effects import Effect
 from sumbo.insights.tables import MOST, Importance
 from sumbo.plot.style import ACCENT, GREY, analysed, figure, group_name, label, log_axis, scatter, ticks, title
 
@@ -27,6 +28,11 @@ _NUMBERED = 20  # lines of a graph that all have their number; of more, those th
 _CURVE, _MAP = 49, 25  # points of a curve, and of each side of a map
 _SLICE = 17  # points of a curve with sliders
 _STOPS = {3: 7, 4: 4, 5: 3}  # of each slider, by the number of parameters; more parameters: 2
+_SLOW_MAP, _SLOW_SLICE, _SLOW_STOPS = (
+    17,
+    9,
+    {3: 5, 4: 3},
+)  # where each value takes a search
 _DOTS = 400  # observations drawn
 
 _SURE = "rgba(54,116,207,1)"  # white and black can both be read on it, and either on all paler cells of its own page
@@ -170,11 +176,21 @@ def component(study: StudyLike, parameters: str | Sequence[str]) -> Any:
     wanted = {parameters} if isinstance(parameters, str) else set(parameters)
     for j, group in enumerate(view.groups):
         if set(group) == wanted:
-            if len(group) > 2:
+            if not exists(view, j):
+                raise DataError(
+                    f"{', '.join(group)} never exist together, so there is nothing to draw; give another group"
+                )
+            if len(view.dims(j)) > 2:
                 return slices(view, j)[0][0][0]
-            return (curve if len(group) == 1 else surface)(view, j)[0]
+            return (curve if len(view.dims(j)) == 1 else surface)(view, j)[0]
     known = "; ".join(", ".join(group) for group in view.groups[:10])
     raise DataError(f"expected the parameters of one group, got {sorted(map(str, wanted))}; the groups are {known}")
+
+
+def exists(view: StudyAnalysis, j: int) -> bool:
+    """Are there points that have all parameters of group j?"""
+    effect = view.effect(j)
+    return isinstance(effect, Effect) or effect.exists
 
 
 class Axis:
@@ -182,7 +198,8 @@ class Axis:
 
     def __init__(self, view: StudyAnalysis, i: int, points: int) -> None:
         self.is_category, self.is_log = view.is_category(i), view.is_log(i)
-        self.u, self.values = view.axis(i, points)
+        self.u, values = view.axis(i, points)
+        self.values = [view.in_digits(view.names[i], value) for value in values]
         self.layout = title(view.names[i])
         if self.is_category:
             self.places = np.arange(len(self.values), dtype=float)
@@ -202,13 +219,18 @@ class Axis:
 
 def curve(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Array]:
     """A group of one parameter: mean, a band of two standard deviations, and the data; its axis and the mean, too."""
-    (i,) = view.model.decomposition.groups[j]
+    (i,) = view.dims(j)
     axis = Axis(view, i, _CURVE)
     mean, std = _effect(view, j, axis.u[:, None])
     # Observations at the effect there, with what the model leaves unexplained.
-    some = _some(view)
+    some = _some(view, [i])
     X, y = view.model.X[some], view.model.y[some]
-    seen = view.effect_unit * (view.effect(j)(X[:, [i]])[0] + (y - view.model.posterior(X)[0]))
+    effect, known = view.effect(j), np.isfinite(mean)
+    if isinstance(effect, Effect):
+        there = effect(X[:, [i]])[0]
+    else:  # every value of it costs time
+        there = np.interp(X[:, i], axis.u[known], mean[known]) / view.effect_unit
+    seen = view.effect_unit * (there + (y - view.model.posterior(X)[0]))
     parts = [_dots(axis.at(X[:, i]), seen)]
     if axis.is_category:
         bars = {"type": "data", "array": 2 * std, "color": ACCENT, "thickness": 1.5, "width": 6}
@@ -221,12 +243,13 @@ def curve(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Array]:
 
 def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
     """A group of two parameters: a map of its mean, with the points evaluated; its axes and the mean, too."""
-    i, k = view.model.decomposition.groups[j]
-    x, y = Axis(view, i, _MAP), Axis(view, k, _MAP)
+    i, k = view.dims(j)
+    points = _SLOW_MAP if _slow(view) else _MAP
+    x, y = Axis(view, i, points), Axis(view, k, points)
     Z = np.array([(a, b) for b in y.u for a in x.u])
     mean, std = (part.reshape(len(y.u), len(x.u)) for part in _effect(view, j, Z))
     # Colours are clear at zero, each side as strong as its own extent allows.
-    least, most = float(mean.min()), float(mean.max())
+    least, most = float(np.nanmin(mean)), float(np.nanmax(mean))
     zero = -least / (most - least) if least < 0.0 < most else 0.5
     low, high = (_BETTER, _WORSE) if view.sign < 0 else (_WORSE, _BETTER)
     heat = {
@@ -236,14 +259,17 @@ def surface(view: StudyAnalysis, j: int) -> tuple[Any, Axis, Axis, Array]:
         "z": mean,
         "colorscale": [[0.0, low], [zero, _CLEAR], [1.0, high]],
         "hovertext": [
-            [f"{m:.4g} ± {2 * s:.2g}" for m, s in zip(*rows, strict=True)] for rows in zip(mean, std, strict=True)
+            [f"{m:.4g} ± {2 * s:.2g}" if m == m else "not allowed" for m, s in zip(*rows, strict=True)]
+            for rows in zip(mean, std, strict=True)
         ],
         "hoverinfo": "x+y+text",
         "colorbar": {"thickness": 10, "outlinewidth": 0, "title": {"text": ""}},
     }
-    X, best = view.model.X[_some(view)], view.model.X[[int(np.argmax(view.model.y))]]
-    star = scatter(x.at(best[:, i]), y.at(best[:, k]), "markers", "best trial", marker=_STAR)
-    parts, no_grid = [heat, _dots(x.at(X[:, i]), y.at(X[:, k])), star], {"showgrid": False}
+    X = view.model.X[_some(view, [i, k])]
+    parts, no_grid = [heat, _dots(x.at(X[:, i]), y.at(X[:, k]))], {"showgrid": False}
+    best = [] if view.best_observation is None else [view.best_observation]
+    if len(best := view.model.X[best][_exists(view, view.model.X[best], [i, k])]):
+        parts.append(scatter(x.at(best[:, i]), y.at(best[:, k]), "markers", "best trial", marker=_STAR))
     return figure(parts, x=x.layout | no_grid, y=y.layout | no_grid, height=360, showlegend=False), x, y, mean
 
 
@@ -254,24 +280,30 @@ def slices(view: StudyAnalysis, j: int) -> tuple[list[tuple[Any, Axis, Array, Ar
     setting of the others, (stops of these in order ..., points). Stops are the user's values, and the number of that
     which is nearest to the best trial.
     """
-    dims = view.model.decomposition.groups[j]
-    X, best = view.model.X[_some(view)], view.model.X[int(np.argmax(view.model.y))]
-    stops = [Axis(view, i, _STOPS.get(len(dims), 2)) for i in dims]
+    dims = view.dims(j)
+    best = view.model.X[int(np.argmax(view.model.y)) if view.best_observation is None else view.best_observation]
+    points, most = (_SLOW_SLICE, _SLOW_STOPS) if _slow(view) else (_SLICE, _STOPS)
+    stops = [Axis(view, i, most.get(len(dims), 2)) for i in dims]
     starts = [int(np.argmin(np.abs(stop.u - best[i]))) for i, stop in zip(dims, stops, strict=True)]
     found = []
     for n, i in enumerate(dims):
-        axis = Axis(view, i, _SLICE)
+        axis = Axis(view, i, points)
         *columns, along = np.meshgrid(*(stop.u for stop in stops if stop is not stops[n]), axis.u, indexing="ij")
         columns.insert(n, along)
         Z = np.stack([column.ravel() for column in columns], axis=1)
         mean, std = (part.reshape(along.shape) for part in _effect(view, j, Z))
-        low, high = float((mean - 2 * std).min()), float((mean + 2 * std).max())
+        low, high = float(np.nanmin(mean - 2 * std)), float(np.nanmax(mean + 2 * std))
+        X = view.model.X[_some(view, [i])]
         rug = _dots(axis.at(X[:, i]), np.full(len(X), low - 0.04 * (high - low)))
         at = (*starts[:n], *starts[n + 1 :])
         y = title(_effect_title(view)) | {"range": [low - 0.1 * (high - low), high]}
         parts = [rug, *_band(axis.places, mean[at], std[at])]
         found.append((figure(parts, x=axis.layout, y=y, height=260, showlegend=False), axis, mean, std))
     return found, [(stop.values, start) for stop, start in zip(stops, starts, strict=True)]
+
+
+def _slow(view: StudyAnalysis) -> bool:
+    return view.space is not None and len(view.space.constraints) > 0
 
 
 def _effect_title(view: StudyAnalysis) -> str:
@@ -283,14 +315,21 @@ def _effect(view: StudyAnalysis, j: int, Z: Array) -> tuple[Array, Array]:
     return view.effect_unit * mean, abs(view.effect_unit) * std
 
 
-def _some(view: StudyAnalysis) -> Array:
-    """Observations that are drawn: some of those that have a value."""
-    known = np.flatnonzero(np.isfinite(view.values))
+def _some(view: StudyAnalysis, dims: Sequence[int]) -> Array:
+    """Observations that are drawn: some of those that have a value, where these parameters exist."""
+    known = np.flatnonzero(np.isfinite(view.values) & _exists(view, view.model.X, dims))
     return known[np.linspace(0, len(known) - 1, min(len(known), _DOTS)).astype(int)]
 
 
+def _exists(view: StudyAnalysis, X: Array, dims: Sequence[int]) -> Any:
+    """At which points these parameters exist."""
+    assert view.space is not None
+    return view.space.active(X)[:, list(dims)].all(axis=1)
+
+
 def _band(x: Array, mean: Array, std: Array) -> list[dict[str, Any]]:
-    """A line, and two standard deviations on each side of it."""
+    """A line, and two standard deviations on each side of it, where it exists."""
+    x, mean, std = (part[np.isfinite(mean)] for part in (x, mean, std))
     hidden: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip"}
     return [
         scatter(x, mean - 2 * std, "lines", **hidden),

@@ -6,6 +6,7 @@ shown as they are. Colours suit light and dark pages: one accent, and grey that 
 
 import unicodedata
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ def label(text: object, limit: int | None = None) -> str:
 
 
 def number(value: object) -> str:
-    """A value of the user's for people: six digits are enough."""
+    """A value of the user's for people: six digits are enough, but where all are wanted."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return f"{value:.6g}" if isinstance(value, float | np.floating) else plain(value)
 
 

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from sumbo.plot.style import number, plain
@@ -100,4 +101,4 @@ def _cell(value: object) -> object:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

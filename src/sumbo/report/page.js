@@ -99,8 +99,8 @@
     const mean = axis.mean.slice(start * points, (start + 1) * points);
     const std = axis.std.slice(start * points, (start + 1) * points);
     const chart = charts[slider.figure];
-    const lower = mean.map((m, i) => m - 2 * std[i]);
-    const upper = mean.map((m, i) => m + 2 * std[i]);
+    const lower = mean.map((m, i) => (m === null ? null : m - 2 * std[i])); // null: nothing allowed has these values
+    const upper = mean.map((m, i) => (m === null ? null : m + 2 * std[i]));
     const layout = { ...chart.layout, yaxis: { ...chart.layout.yaxis, range: axis.range.slice() } };
     layout.xaxis = structuredClone(axis.xaxis);
     const lines = [lower, upper, mean].map((y, i) => ({ ...chart.data[i + 1], x: axis.x, y }));

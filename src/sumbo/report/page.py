@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import TypeAlias
 
 from sumbo import plot
 from sumbo._files import write_whole
@@ -27,9 +28,11 @@ from sumbo.report.markup import Canvas, Markup, escaped, joined, script_safe, ta
 
 _REFRESH = 10  # seconds after which a page that is being watched looks again
 
-_SECTIONS: tuple[tuple[str, str, Callable[[StudyAnalysis, Canvas], Markup]], ...] = (
+_Section: TypeAlias = tuple[str, str, Callable[[StudyAnalysis, Canvas], Markup]]
+_SECTIONS: tuple[_Section, ...] = (
     ("search", "The search", sections.search),
     ("best", "Best parameters", sections.best),
+    ("constraints", "The constraints", sections.constraints),
     ("structure", "The structure", sections.structure),
     ("effects", "What the groups do", sections.effects),
     ("trust", "How far to trust it", sections.trust),
@@ -86,7 +89,7 @@ def page(views: Sequence[StudyAnalysis], *, title: str | None = None, watching: 
     title = title or (views[0].name if len(views) == 1 else f"{len(views)} studies")
     if len(views) == 1:
         (view,) = views
-        links, main = {key: text for key, text, _ in _SECTIONS}, _study(view, canvas, "", "h2")
+        links, main = {key: text for key, text, _ in _sections(view)}, _study(view, canvas, "", "h2")
         about = f"{view.direction} · {len(view.rows)} trials · method {view.method}"
     else:
         tops = {f"s{k}-top": view.name for k, view in enumerate(views, 1)}
@@ -126,21 +129,28 @@ def _asset(name: str) -> Markup:
     return Markup(resources.files("sumbo.report").joinpath(name).read_text(encoding="utf-8"))
 
 
+def _sections(view: StudyAnalysis) -> list[_Section]:
+    limited = view.constraints or (view.space is not None and view.space.constraints)
+    return [section for section in _SECTIONS if limited or section[0] != "constraints"]
+
+
 def _study(view: StudyAnalysis, canvas: Canvas, prefix: str, level: str) -> list[Markup]:
-    top, shares = view.best, view.importance_or_reason
-    tiles = [
-        ("best value", "none yet" if top is None else f"{top.value:.5g}"),
-        ("trials done", len(view.in_state("done"))),
+    top, shares, done = view.best, view.importance_or_reason, view.in_state("done")
+    tiles: list[tuple[str, object]] = [
+        ("best value", ("none feasible" if done else "none yet") if top is None else f"{top.value:.5g}"),
+        ("trials done", len(done)),
         ("failed", len(view.in_state("failed"))),
         ("running or waiting", len(view.in_state("running", "waiting"))),
         ("parameters", len(view.names)),
     ]
+    if view.constraints:
+        tiles.insert(2, ("of these feasible", sum(map(view.feasible, done))))
     if not isinstance(shares, str):
         tiles.append(("sum over groups", f"{1 - shares.all_together.share:.0%}"))
     parts = [sections.facts(tiles, "tiles")]
     if view.notes:
         parts.append(tag("div", *(tag("p", note, class_="note") for note in view.notes)))
-    for name, heading, make in _SECTIONS:
+    for name, heading, make in _sections(view):
         key = f"{prefix}{name}"
         parts.append(tag("section", tag(level, heading, id=key), make(view, canvas), aria_labelledby=key))
     return parts

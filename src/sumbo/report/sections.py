@@ -3,7 +3,7 @@
 import json
 import pprint
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,13 @@ import numpy as np
 from sumbo import plot
 from sumbo._typing import Array
 from sumbo.insights.analysis import StudyAnalysis
+from sumbo.insights.constraints import BINDS
 from sumbo.insights.tables import MOST, Importance, Importances
 from sumbo.plot import parameters
 from sumbo.plot.diagnostics import LEVELS
 from sumbo.plot.style import group_name, number, plain
 from sumbo.report.markup import Canvas, Markup, escaped, joined, table, tag
+from sumbo.space import Linear
 
 _TRIALS = 2000  # rows of the table of trials
 _DRAWN = 12  # groups whose function is drawn
@@ -36,12 +38,15 @@ def search(view: StudyAnalysis, canvas: Canvas) -> Markup:
         return tag("p", "There are no trials yet.")
     counts = ", ".join(f"{len(view.in_state(state))} {state}" for state in ("done", "failed", "running", "waiting"))
     best = view.best
-    reached = "No trial has a value yet." if best is None else f"The best is {number(best.value)}, trial {best.number}."
+    reached = f"{_none(view)}." if best is None else f"The best is {number(best.value)}, trial {best.number}."
+    marks = " Open circles broke a constraint, and the line leaves them out." if view.constraints else ""
+    if _context(view):
+        marks += f" What the world set ({', '.join(_context(view))}) differs between trials; the line is over all."
     figure = canvas.figure(
         plot.trials(view),
         f"Values of all trials over time and the best so far. {counts}. {reached}",
         "Every dot is a trial, the line is the best so far. Failed and unfinished trials stand along the bottom, where "
-        "they have no value; what is far worse than the rest is at the edge. The pointer shows parameters.",
+        f"they have no value; what is far worse than the rest is at the edge. The pointer shows parameters.{marks}",
         _trials(view),
     )
     reasons = Counter(row.reason or "no reason on record" for row in view.in_state("failed"))
@@ -57,30 +62,120 @@ def _trials(view: StudyAnalysis) -> Markup:
         some = [*view.by_value()[: _TRIALS // 2], *shown[-_TRIALS // 2 :]]
         shown = sorted({row.number: row for row in some}.values(), key=lambda row: row.number)
         caption = f"{len(shown)} of {len(view.rows)} trials: the best and the latest"
-    rows = ((row.number, row.state, row.value, rounded(row.seconds, 3), row.reason) for row in shown)
-    return table(caption, ("trial", "state", "value", "seconds", "reason"), rows)
+    names = [c.name for c in view.constraints]
+    rows = []
+    for row in shown:
+        state = "infeasible" if row.state == "done" and not view.feasible(row) else row.state
+        measured = ((row.constraints or {}).get(name) for name in names)
+        rows.append((row.number, state, row.value, *measured, rounded(row.seconds, 3), row.reason))
+    return table(caption, ("trial", "state", "value", *names, "seconds", "reason"), rows)
+
+
+def _none(view: StudyAnalysis) -> str:
+    """Why there is no best trial."""
+    return "No trial is feasible yet" if view.in_state("done") else "No trial has a value yet"
 
 
 def best(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """The best parameters: to read, and to copy as JSON and as code."""
-    row = view.best
+    row, found = view.best, None if view.unavailable_reason else view.recommendation
+    trusted = None if found is None else _recommended(view)
     if row is None:
-        return tag("p", "No trial has a value yet, so there are no best parameters.")
+        return joined([tag("p", f"{_none(view)}, so there are no best parameters."), trusted])
     native = str | int | float | bool | None
     params = {name: value if isinstance(value, native) else str(value) for name, value in row.params.items()}
     texts = (
         ("JSON", json.dumps(params, indent=2, default=str)),
         ("Python", f"best = {pprint.pformat(params, sort_dicts=False, width=88)}"),
     )
-    rows = [(name, value, _range(view, name)) for name, value in params.items()]
+    columns = [params] if found is None else [params, found.params]
+    rows = [
+        (name, *(_value(view, name, column) for column in columns), _range(view, name))
+        for name in dict.fromkeys([*view.names, *params])
+    ]
     caption = f"Best parameters: trial {row.number}, value {number(row.value)}"
+    caption += "" if found is None else f"; recommended: {number(rounded(found.value, 5))} ± {found.std:.2g}"
+    head = ("parameter", "value", "recommended")[: 1 + len(columns)]
     lines = "\n".join(f"{name}\t{value!r}" for name, value in params.items())
-    shown = table(caption, ("parameter", "value", "range"), rows)
-    parts = [tag("div", shown, _copier("table", lines), class_="copyable")]
+    shown = table(caption, (*head, "range"), rows)
+    parts = [trusted, tag("div", shown, _copier("table", lines), class_="copyable")]
     for kind, text in texts:
         code = Markup("\n".join(map(escaped, text.split("\n"))))  # lines stay lines
         parts.append(tag("details", tag("summary", f"As {kind}"), _copier(kind, text), tag("pre", tag("code", code))))
     return joined(parts)
+
+
+def _recommended(view: StudyAnalysis) -> Markup:
+    """The point to use beside the best trial, and whether the value of that is to be trusted."""
+    found, trust = view.recommendation, view.best_value
+    chance = f", feasible with probability {percent(found.probability_feasible)}" if _may_fail(view) else ""
+    where = ", ".join(f"{name} = {number(_value(view, name, found.params))}" for name in _context(view))
+    world = f" It is for {where}, as in the latest trial; the best trial had its own." if where else ""
+    expected = f"{number(rounded(found.value, 5))} ± {found.std:.2g} is expected"
+    text = f"The point to use, by all values, is the one recommended: {expected}{chance}.{world}"
+    text += "" if view.tried(found) else " It has not been tried."
+    return tag("p", *([] if trust is None else [f"{trust} "]), text, class_="lead")
+
+
+def _may_fail(view: StudyAnalysis) -> bool:
+    return bool(view.constraints or view.in_state("failed"))
+
+
+def _context(view: StudyAnalysis) -> tuple[str, ...]:
+    return () if view.space is None else view.space.context
+
+
+def _value(view: StudyAnalysis, name: str, params: Mapping[str, Any]) -> object:
+    """A parameter's value for a table; blank where it does not exist."""
+    if name not in params:
+        return None
+    return "None" if params[name] is None else view.in_digits(name, params[name])
+
+
+def percent(probability: float) -> str:
+    """A probability for people, never quite sure."""
+    return "<1%" if probability < 0.005 else ">99%" if probability > 0.995 else f"{probability:.0%}"
+
+
+def constraints(view: StudyAnalysis, canvas: Canvas) -> Markup:
+    """What limits the search: which constraints bind, and what is known beforehand."""
+    parts: list[Markup] = []
+    if view.constraints:
+        done = view.in_state("done")
+        kept = sum(map(view.feasible, done))
+        words = [f"{kept} of {len(done)} trials with a value are feasible."]
+        if view.unavailable_reason is None:
+            sure = percent(view.recommendation.probability_feasible)
+            words = [_binding(view), *words, f"The recommended point is feasible with probability {sure}."]
+        parts.append(tag("p", " ".join(words), class_="lead"))
+        head = ("constraint", "at the best trial", "trials that kept it", "holds at the recommended point", "binds")
+        rows = []
+        for row in view.constraint_rows:
+            chances = (None if p is None else percent(p) for p in (row.holds, row.binds))
+            rows.append((row.constraint, row.at_best, f"{row.kept:.0%}", *chances, rounded(row.without, 4)))
+        parts.append(table("Constraints told with the values", (*head, "value expected without it"), rows))
+        parts.append(tag("p", f"Binds: {BINDS}.", class_="note"))
+    if view.space is not None and view.space.constraints:
+        items = (tag("li", tag("code", str(constraint))) for constraint in view.space.constraints)
+        known = (
+            "Known beforehand, so every suggestion keeps them, and all averages on this page are over points that do:"
+        )
+        parts += [tag("p", known), tag("ul", *items)]
+    return joined(parts)
+
+
+def _binding(view: StudyAnalysis) -> str:
+    """Which constraint binds, in words."""
+    if view.best is None:
+        return "No trial is feasible yet, so which constraint binds cannot be told."
+    value, texts = number(rounded(view.recommendation.value, 4)), []
+    for row in sorted(view.constraint_rows, key=lambda row: -(row.binds or 0.0)):
+        if row.binds is not None and row.binds >= 0.5:
+            without = number(rounded(row.without, 4))
+            texts.append(
+                f"{row.constraint} binds ({percent(row.binds)}): without it, {without} is expected, not {value}."
+            )
+    return " ".join(texts) or "No constraint is likely to bind."
 
 
 def _copier(what: str, content: str) -> Markup:
@@ -93,10 +188,25 @@ def _range(view: StudyAnalysis, name: str) -> str:
     if name not in view.names:
         return "not modelled"
     axis = parameters.Axis(view, view.names.index(name), 2)
-    values = [number(value) for value in axis.values]
+    values, nature = [number(value) for value in axis.values], _nature(view, name)
     if axis.is_category:
-        return ", ".join(values[:6]) + (f", … {len(values) - 6} more" if len(values) > 6 else "")
-    return f"{values[0]} to {values[-1]}" + (", log" if axis.is_log else "")
+        between = " < " if not view.space.nominal[view.names.index(name)] else ", "  # type: ignore[union-attr]
+        text = between.join(values[:6]) + (f"{between}… {len(values) - 6} more" if len(values) > 6 else "")
+    else:
+        step = view.space[name].step  # type: ignore[index]
+        text = f"{values[0]} to {values[-1]}" + (", log" if axis.is_log else "")
+        text += "" if step is None else f", in steps of {number(step)}"
+    return f"{text}; {nature}" if nature else text
+
+
+def _nature(view: StudyAnalysis, name: str) -> str:
+    """What is special about a parameter: the world sets it, or it exists for some points only."""
+    if view.space is None or name not in view.names:
+        return ""
+    if name in view.space.context:
+        return "set by the world"
+    needs = [f"{o} is {' or '.join(map(number, values))}" for o, values in view.space.needs(name).items()]
+    return f"exists where {' and '.join(needs)}" if needs else ""
 
 
 def structure(view: StudyAnalysis, canvas: Canvas) -> Markup:
@@ -140,15 +250,15 @@ def _interactions(view: StudyAnalysis, canvas: Canvas) -> Markup:
 
 def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Markup:
     def share_table(kind: str, rows: Sequence[Importance]) -> Markup:
-        cells = [(group_name(row.parameters), round(row.share, 4), round(row.std, 4)) for row in rows]
+        cells = [(_noted(view, row.parameters), round(row.share, 4), round(row.std, 4)) for row in rows]
         return table(f"Shares of {kind}s", (kind, "share", "±"), cells)
 
     first, rest = importance.parameters[0], replace(importance.all_together, parameters=("all together",))
     left = canvas.figure(
         plot.shares(view),
         f"Shares of variance of parameters. The largest is {first.parameters[0]} with {first.share:.0%}.",
-        "How much of the variance over the whole space would go if the parameter were held fixed. Interactions count "
-        "for both sides, so these may add up to more than 1.",
+        f"How much of the variance over {_everywhere(view)} would go if the parameter were held fixed. Interactions "
+        f"count for both sides, so these may add up to more than 1.{_limits(view)}",
         share_table("parameter", importance.parameters),
     )
     right = canvas.figure(
@@ -167,6 +277,25 @@ def _shares(view: StudyAnalysis, canvas: Canvas, importance: Importances) -> Mar
     return joined([tag("div", left, right, class_="pair"), verdict])
 
 
+def _noted(view: StudyAnalysis, names: Sequence[str]) -> str:
+    """A group in one line, and what is special about a parameter that is alone in it."""
+    nature = _nature(view, names[0]) if len(names) == 1 else ""
+    return f"{group_name(names)} ({nature})" if nature else group_name(names)
+
+
+def _everywhere(view: StudyAnalysis) -> str:
+    return "the allowed points" if view.space is not None and view.space.constraints else "the whole space"
+
+
+def _limits(view: StudyAnalysis) -> str:
+    """What shares mean where parameters do not always exist, or cannot change alone."""
+    assert view.space is not None
+    words = " Where a parameter does not exist, it changes nothing." if view.space.conditional else ""
+    if any(isinstance(c, Linear) and c.equality for c in view.space.constraints):
+        words += " What a sum ties together cannot change alone: the others make up for it."
+    return words
+
+
 def effects(view: StudyAnalysis, canvas: Canvas) -> Markup:
     """The function of each group that matters."""
     found = view.importance_or_reason
@@ -180,41 +309,55 @@ def effects(view: StudyAnalysis, canvas: Canvas) -> Markup:
         parts.append(_component(view, canvas, row))
     left = len(found.groups) - len(drawn)
     more = f" Groups with smaller shares are not drawn ({left})." if left else ""
+    space = "the allowed points" if view.space is not None and view.space.constraints else "the space"
     scale = (
-        "Effects are in the units of the value, as a difference from the average over the space."
+        f"Effects are in the units of the value, as a difference from the average over {space}."
         if not view.warped
         else "The model compresses values that are worse than the median, because their differences say little about "
         "where the best ones are. A sum on that scale is no sum in the units of the value: effects are in standard "
         "deviations of the compressed values, with the same sign."
     )
     intro = f"{scale} Bands are two standard deviations wide on each side. Grey dots are trials.{more}"
+    if view.space is not None and view.space.constraints:
+        intro += " Where nothing allowed has such values, there is a gap."
     return joined([tag("p", intro, class_="note"), tag("div", *parts, class_="pair")])
 
 
 def _component(view: StudyAnalysis, canvas: Canvas, row: Importance) -> Markup:
     j, heading = view.groups.index(row.parameters), group_name(row.parameters)
     caption = [tag("strong", heading), f": {row.share:.1%} of the variance."]
-    if len(row.parameters) > 2:
+    natures = {name: nature for name in row.parameters if (nature := _nature(view, name))}
+    caption += [
+        f" {name}: {nature}." if len(row.parameters) > 1 else f" {nature.capitalize()}."
+        for name, nature in natures.items()
+    ]
+    if not parameters.exists(view, j):
+        return tag("figure", tag("figcaption", *caption, " They never exist together, so there is nothing to draw."))
+    names = [view.names[i] for i in view.dims(j)]
+    caption += [f" {name} follows from the others." for name in row.parameters if name not in names]
+    if len(names) > 2:
         return _slices(view, canvas, j, joined([*caption, f" {_SLICE}"]))
-    if len(row.parameters) == 1:
+    if len(names) == 1:
         figure, axis, mean = parameters.curve(view, j)
         shape, numbers = "Curve", _curve_table(heading, axis, mean)
     else:
         figure, x, y, mean = parameters.surface(view, j)
         across, down = _spread(x), _spread(y)
-        head = ("{1} \\ {0}".format(*row.parameters), *(number(x.values[a]) for a in across))
+        head = ("{1} \\ {0}".format(*names), *(number(x.values[a]) for a in across))
         rows = [(number(y.values[b]), *(rounded(mean[b, a], 4) for a in across)) for b in down]
         shape, numbers = "Map", table(f"Effect of {heading}", head, rows)
-        caption.append(" Blue is better, brown worse than average; the star is the best trial.")
-    extent = f"from {number(float(mean.min()))} to {number(float(mean.max()))}"
+        star = "; the star is the best trial" if len(figure.data) > 2 else ""
+        caption.append(f" Blue is better, brown worse than average{star}.")
+    extent = f"from {number(float(np.nanmin(mean)))} to {number(float(np.nanmax(mean)))}"
     return canvas.figure(figure, f"{shape} of the effect of {heading}, {extent}.", joined(caption), numbers)
 
 
 def _slices(view: StudyAnalysis, canvas: Canvas, j: int, caption: Markup) -> Markup:
-    names, (found, stops) = view.groups[j], parameters.slices(view, j)
+    names, (found, stops) = [view.names[i] for i in view.dims(j)], parameters.slices(view, j)
     where = ", ".join(f"{n} = {number(v[s])}" for n, (v, s) in zip(names[1:], stops[1:], strict=True))
-    setting, (figure, axis, *_) = f"{names[0]} for {where}", found[0]
-    place = canvas.figure(figure, _ALT.format(setting), caption, _curve_table(setting, axis, figure.data[-1].y))
+    setting, (figure, axis, mean, _) = f"{names[0]} for {where}", found[0]
+    numbers = _curve_table(setting, axis, mean[tuple(start for _, start in stops[1:])])
+    place = canvas.figure(figure, _ALT.format(setting), caption, numbers)
     slider = {
         "alt": _ALT,
         "names": [plain(name) for name in names],
@@ -253,8 +396,8 @@ def _spread(axis: parameters.Axis) -> list[int]:
 
 
 def rounded(value: float | None, digits: int) -> float | None:
-    """A number with so many digits."""
-    return None if value is None else float(f"{value:.{digits}g}")
+    """A number with so many digits; None where there is none."""
+    return None if value is None or value != value else float(f"{value:.{digits}g}")
 
 
 def trust(view: StudyAnalysis, canvas: Canvas) -> Markup:
