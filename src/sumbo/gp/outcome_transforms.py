@@ -99,7 +99,7 @@ class OutcomeTransform:
         return unit * float(np.abs(predicted - self.z)[above].mean()) if above.any() else 0.0
 
     def transform(self, y: float) -> float:
-        """A value on the model's scale; where all values are equal, infinity if it is above them, or else minus that."""
+        """A value on the model's scale; where all are equal, infinity if it is above them, or else minus that."""
         if self.unit == 0.0:
             return math.inf if y > self.centre else -math.inf
         s = (y / 2.0 - self.centre / 2.0) / (self.unit / 2.0)

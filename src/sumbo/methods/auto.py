@@ -104,7 +104,9 @@ class Auto(SurrogateMethod):
         chances: list[LogProbability] = [*satisfied, *([] if success is None else [success])]
         best = best_seen(gp, Seen.of(gp, context) if context.region.open and not satisfied else seen, context.deadline)
         if best == -np.inf:  # first of all, something feasible
-            return Suggestion(maximise_joint(gp, nothing, context, starts, box=box, probabilities=chances), state, model)
+            return Suggestion(
+                maximise_joint(gp, nothing, context, starts, box=box, probabilities=chances), state, model
+            )
         if context.budget is not None and context.number >= (1.0 - _LAST) * context.budget:
             # With failures, an even chance to succeed costs 0.7 standard deviations of the values.
             near = trust_region(seen, context.space)

@@ -44,7 +44,9 @@ class FullModelMethod(SurrogateMethod):
         model, state = self.update(context)
         gp = model.hallucinate(context.pending)
         direct = self.direct_evaluations or direct_budget(context.D) if self.maximiser == "direct" else None
-        point = maximise_joint(gp, self.acquisition(gp, context), context, Seen.of(model, context).best(2), direct=direct)
+        point = maximise_joint(
+            gp, self.acquisition(gp, context), context, Seen.of(model, context).best(2), direct=direct
+        )
         return Suggestion(point, state, model)
 
     def surrogate(self, space: Space) -> SurrogateSettings:

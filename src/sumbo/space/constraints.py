@@ -312,7 +312,8 @@ def conditional(space: Space, constraint: Linear) -> Known:
     size = sum(abs(c) * max(abs(space[n].low), abs(space[n].high)) for n, c in constraint.coefficients.items()) or 1.0
 
     def excess(params: dict[str, Choice]) -> float:
-        total = sum(c * float(params.get(name, 0.0)) for name, c in constraint.coefficients.items())  # type: ignore[arg-type]
+        there = {name: value for name, value in params.items() if isinstance(value, int | float)}
+        total = sum(c * there.get(name, 0.0) for name, c in constraint.coefficients.items())
         below = -math.inf if constraint.lower is None else constraint.lower - total
         return max(below, -math.inf if constraint.upper is None else total - constraint.upper) / size
 

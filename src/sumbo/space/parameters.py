@@ -29,7 +29,8 @@ from sumbo.errors import SpaceError
 
 Choice: TypeAlias = str | int | float | bool | None
 # On which values of other parameters a parameter exists: {name: value} or {name: [values]} as users write it.
-When: TypeAlias = Mapping[str, Any] | tuple[tuple[str, tuple[Choice, ...]], ...] | None
+Conditions: TypeAlias = tuple[tuple[str, tuple[Choice, ...]], ...]
+When: TypeAlias = Mapping[str, Any] | Conditions | None
 
 # Beyond these, neighbouring integers would share one double, in the unit interval or in the user's units.
 _MAX_LEVELS = 2**50
@@ -69,12 +70,17 @@ class Parameter(ABC):
     choices: Sequence[Choice] = ()
     when: When = ()
 
+    @property
+    def conditions(self) -> Conditions:
+        """`when` as it is kept: pairs of a name and the values allowed."""
+        return tuple(self.when or ())  # type: ignore[arg-type]  # a mapping only while it is made
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._arguments().items())})"
 
     def _arguments(self) -> dict[str, Any]:
         """What makes it, by name."""
-        return {"when": {name: list(values) for name, values in self.when}} if self.when else {}  # type: ignore[misc]
+        return {"when": {name: list(values) for name, values in self.conditions}} if self.when else {}
 
     def _to_dict(self) -> dict[str, Any]:
         """The arguments that make it, for JSON."""
@@ -438,7 +444,7 @@ def _decimal(number: float) -> Decimal:
     return Decimal(repr(number))
 
 
-def _checked_when(kind: str, when: When) -> tuple[tuple[str, tuple[Choice, ...]], ...]:
+def _checked_when(kind: str, when: When) -> Conditions:
     """Conditions as pairs of a name and the values allowed; what they mean is the space's to check."""
     if not isinstance(when, Mapping):
         if when is None or when == ():
@@ -452,7 +458,7 @@ def _checked_when(kind: str, when: When) -> tuple[tuple[str, tuple[Choice, ...]]
         if not isinstance(name, str) or not several:
             raise SpaceError(f"{kind}: when needs a parameter's name and its values, got {show({name: values})}")
         found.append((name, tuple(_plain(value) for value in several)))
-    return tuple(found)  # type: ignore[return-value]  # values are checked by the parameter that they are of
+    return tuple(found)  # type: ignore[arg-type]  # values are checked by the parameter that they are of
 
 
 def _checked_choice(kind: str, choice: object) -> Choice:

@@ -156,7 +156,7 @@ class Space:
     def needs(self, name: str) -> dict[str, tuple[Choice, ...]]:
         """The values of others for which a parameter exists, those on which these depend included."""
         found: dict[str, tuple[Choice, ...]] = {}
-        for other, values in self[name].when:  # type: ignore[misc]
+        for other, values in self[name].conditions:
             found |= {other: values} | self.needs(other)
         return found
 
@@ -294,23 +294,25 @@ class Space:
                 raise SpaceError(f"{what}: expected a dict of values by name, got {show(values)}")
             for name in values or {}:
                 if name not in names:
-                    known = f"the space has {listed(names)}" if names else "the space has none; name it in Space(context=)"
-                    raise SpaceError(f"{what}: unknown {hinted(name, names)}; {known}")
+                    there = listed(names) if names else "none; name it in Space(context=)"
+                    raise SpaceError(f"{what}: unknown {hinted(name, names)}; the space has {there}")
                 if what == "fixed" and name in self.context:
                     raise SpaceError(f"fixed: {name!r} is of the context; say context={{{name!r}: ...}}")
         missing = [name for name in self.context if name not in (context or {})]
         if missing:
-            raise SpaceError(f"context: missing {listed(missing)}; every ask says what the world is like: context={{...}}")
+            raise SpaceError(f"context: missing {listed(missing)}; every ask says its value: context={{...}}")
         wanted = {**(fixed or {}), **(context or {})}
         found = {name: p._value(p._check(name, wanted[name])) for name, p in self._items() if name in wanted}
         for name in list(found):
-            for other, values in self.needs(name).items():
-                if other in found and found[other] not in values:
+            for other, allowed in self.needs(name).items():
+                if other in found and found[other] not in allowed:
                     where = f"{other!r} is {show(found[other])}"
                     raise SpaceError(f"fixed: {name!r} does not exist where {where}; leave one of them out")
-                if other not in found and len(values) > 1:
-                    raise SpaceError(f"fixed: {name!r} exists for {other!r} in {listed(values)}; fix {other!r} as well")
-                found[other] = values[0] if other not in found else found[other]
+                if other not in found and len(allowed) > 1:
+                    raise SpaceError(
+                        f"fixed: {name!r} exists for {other!r} in {listed(allowed)}; fix {other!r} as well"
+                    )
+                found.setdefault(other, allowed[0])
         return found
 
     def unit(self, name: str, value: object) -> float:
@@ -398,7 +400,7 @@ def _conditions(space: Space) -> tuple[_Condition, ...]:
             circle = " -> ".join([*above[above.index(name) :], name])
             raise SpaceError(f"when: conditions in a circle, {circle}; leave one of them out")
         needs = []
-        for other, values in space[name].when if name not in found else ():  # type: ignore[misc]
+        for other, values in space[name].conditions if name not in found else ():
             if other not in space.names:
                 known = f"the space has {listed(space.names)}"
                 raise SpaceError(f"parameter {name!r}: when is on an unknown {hinted(other, space.names)}; {known}")

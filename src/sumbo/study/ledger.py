@@ -140,7 +140,11 @@ class Told:
 
     def _row(self, record: Record) -> tuple[float, ...]:
         value = math.nan if record.value is None else record.value
-        return (value, record.std or 0.0, *amounts(record, self._outcomes)) if self._outcomes else (value, record.std or 0.0)
+        return (
+            (value, record.std or 0.0, *amounts(record, self._outcomes))
+            if self._outcomes
+            else (value, record.std or 0.0)
+        )
 
 
 class Ledger:
@@ -358,7 +362,9 @@ def check_record(record: Record, states: Sequence[str] = get_args(State)) -> Non
     elif record.method_state is not None and not isinstance(record.method_state, dict):
         problem = "method_state must be an object or null"
     elif not _measures(record):
-        problem = f"expected constraints as numbers and std from 0 up, got {show(record.constraints)}, {show(record.std)}"
+        problem = (
+            f"expected constraints as numbers and std from 0 up, got {show(record.constraints)}, {show(record.std)}"
+        )
     elif record.fixed is not None and not isinstance(record.fixed, dict):
         problem = "fixed must be an object or null"
     for key in ("asked", "seen", "told"):

@@ -261,9 +261,7 @@ class Optimizer:
                     return self._put(*proposal, sequence, state, lease, given)
         assert False, "the last attempt returns"  # noqa: B011, PT015
 
-    def _proposed(
-        self, deadline: Deadline, given: dict[str, Any] | None
-    ) -> tuple[SuggestContext, Suggestion, int]:
+    def _proposed(self, deadline: Deadline, given: dict[str, Any] | None) -> tuple[SuggestContext, Suggestion, int]:
         """A suggestion that is not in the ledger yet, from what it was made, and the last event that this knew of."""
         began = time.monotonic()
         history, seen = self._ledger.history(self._signature), self._ledger.sequence
@@ -683,4 +681,3 @@ def is_seconds(value: Any) -> bool:
     """A positive, finite number?"""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return number and 0.0 < value <= sys.float_info.max
-

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 from sumbo import _interrupts
 from sumbo._typing import Array
 from sumbo.errors import MissingPackageError, SettingError, SpaceError, StoreError, StudyFileError
-from sumbo.executors import EvaluationResult, Evaluator, ExecutorAdapter, ExecutorGoneError, evaluate, objectives, result_of
+from sumbo.executors import (
+    EvaluationResult,
+    Evaluator,
+    ExecutorAdapter,
+    ExecutorGoneError,
+    evaluate,
+    objectives,
+    result_of,
+)
 from sumbo.executors.processes import STDERR, Processes, portable
 from sumbo.methods import Deadline, Method, check_count
 from sumbo.space import SpaceLike
@@ -198,7 +206,9 @@ def run(
     if budget is None and max_seconds is None:
         raise SettingError("say how long to go on: budget= for a number of evaluations, or max_seconds=")
     if opt.space.context:
-        raise SettingError("a space with a context is not run by itself: only the world knows it; use ask(context=), tell")
+        raise SettingError(
+            "a space with a context is not run by itself: only the world knows it; use ask(context=), tell"
+        )
     if not callable(f):
         raise SettingError(f"the objective must be a function; got {f!r}")
     for name, function in (("callback", callback), ("stop", stop)):
@@ -350,7 +360,7 @@ def run_stored(
             with _interrupts.let_in():  # a cluster may not answer for long
                 evaluator, workers, afterwards = evaluator_of(file, objective, workers and min(workers, budget))
             stack.callback(afterwards)
-            until = Deadline.after(getattr(file, "max_seconds", None))
+            until = Deadline.after(file.max_seconds)
             over = partial(bool, signals)
             runner = Runner(opt, evaluator, workers, budget, argument, ended, say, over, file.retries, until)
             runner.run()

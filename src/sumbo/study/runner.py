@@ -143,7 +143,9 @@ class Runner:
         self._prefetcher.ended += 1
         if problem := self.opt._misreported(result):
             self._tell(future, EvaluationResult(reason=problem))
-            raise ObjectiveError(f"trial {record.number}: {problem}. Return sumbo.Evaluation(value, constraints={{...}})")
+            raise ObjectiveError(
+                f"trial {record.number}: {problem}. Return sumbo.Evaluation(value, constraints={{...}})"
+            )
         if result.reason is not None and self._tries[record.number] <= self.retries and not self._is_over():
             self._tries[record.number] += 1
             self.say(f"trial {record.number}: {result.reason}; trying again")

@@ -154,8 +154,10 @@ def clock(engine: Engine) -> sa.ColumnElement[float]:
 # In the order of a Record's fields, which are built by the hundred thousand.
 _READ = ["params" if field.name == "text" else field.name for field in fields(Record)]
 # What an event can change; the rest is written when a trial is asked for.
-_CHANGING = ("changed", "state", "told", "value", "constraints", "std", "reason", "detail", "lease", "lost")
-_CHANGING += ("seconds", "ended", "earlier")
+_CHANGING = (
+    *("changed", "state", "told", "value", "constraints", "std", "reason", "detail", "lease", "lost"),
+    *("seconds", "ended", "earlier"),
+)
 
 _study = trials.c.study_id == sa.bindparam("study")
 
@@ -189,9 +191,7 @@ _CHANGE = sa.update(trials).where(_study, trials.c.number == sa.bindparam("trial
 class SqlLedger(Ledger):
     """The ledger of one study. Trials that are not in the space, as it is now, are kept and guide no search."""
 
-    def __init__(
-        self, engine: Engine, study_id: int, space: Space, outcomes: Sequence[OutcomeConstraint] = ()
-    ) -> None:
+    def __init__(self, engine: Engine, study_id: int, space: Space, outcomes: Sequence[OutcomeConstraint] = ()) -> None:
         super().__init__(space, outcomes)
         self.engine = engine
         self.study_id = study_id
@@ -258,7 +258,9 @@ class SqlLedger(Ledger):
     def _unit(self, text: str) -> Array | None:
         params = json.loads(text)
         names = set(self.space.names)
-        if not isinstance(params, dict) or not (params.keys() <= names if self.space.conditional else params.keys() == names):
+        if not isinstance(params, dict) or not (
+            params.keys() <= names if self.space.conditional else params.keys() == names
+        ):
             raise ValueError(f"expected params of {', '.join(self.space.names)}, got {text:.80}")
         try:
             return self.space.to_unit(params)

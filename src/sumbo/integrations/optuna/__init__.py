@@ -234,20 +234,22 @@ def from_optuna(
     is_ours = ours is not None or any(key.startswith(STATE) for key in study.user_attrs)
     translation = Translation.of(searched_distributions(trials), trials, only_boxes=method.only_boxes)
     modelled, context = ([] if translation is None else list(translation.distributions)), None
+    outcomes = outcomes_of(trials, method)
     left = len({name for trial in trials for name in trial.distributions} - set(modelled))
     said = f"{left} parameters are left out of the model: they never change, or have another range each time."
     if translation is not None:
-        ledger = StudyLedger(translation, method, direction, outcomes_of(trials, method))
+        ledger = StudyLedger(translation, method, direction, outcomes)
         ledger.read(trials, Attributes(study, {}))
         context = Optimizer._on(ledger, method, direction, seed, None)._context_now()
     return StudyAnalysis(
         name=study.study_name if name is None else name,
         direction=direction,
         method=method.name if is_ours else "of another sampler",
-        rows=tuple(_row(trial, modelled) for trial in trials),
+        rows=tuple(_row(trial, modelled, [outcome.name for outcome in outcomes]) for trial in trials),
         space=None if translation is None else translation.space,
         context=context,
         model_by=method,
+        constraints=outcomes,
         decode=(lambda unit: {}) if translation is None else translation.params,
         seed=seed,
         notes=(said,) if left else (),
@@ -255,10 +257,10 @@ def from_optuna(
     )
 
 
-def _row(trial: FrozenTrial, first: list[str]) -> Trial:
+def _row(trial: FrozenTrial, first: list[str], learned: list[str]) -> Trial:
     """With Optuna's own values: the parameters that are modelled, then those that only some trials have."""
     names = dict.fromkeys([name for name in first if name in trial.params] + list(trial.params))
-    record = record_of(trial.number, trial)
+    record = record_of(trial.number, trial, learned)
     params, result = {name: trial.params[name] for name in names}, (record.value, record.state, record.reason)
     return presentable(
         Trial(trial.number, params, np.empty(0), *result, record.seconds, constraints=record.constraints)
