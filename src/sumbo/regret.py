@@ -94,5 +94,8 @@ def instantaneous_regret(values: npt.ArrayLike, optimum: float, *, direction: Di
 
 def check_direction(direction: str) -> None:
     """Refuse any direction but "minimize" and "maximize" with a SettingError."""
+    if isinstance(direction, list | tuple):
+        one = "weigh them in one value, or make all but one a constraint"
+        raise SettingError(f"several objectives are not built, got direction={direction!r}; {one}")
     if direction not in ("minimize", "maximize"):
         raise SettingError(f'direction must be "minimize" or "maximize", got {direction!r}')

@@ -141,6 +141,9 @@ def measured(value: Any, expected: str = "the objective must return") -> tuple[f
             number = math.inf
         except Exception:  # __float__ may be the user's, and raise anything
             number = None
+    if number is None and isinstance(value, list | tuple) and len(value) > 1:
+        advice = "several objectives are not built. Weigh them in one value, or make all but one a constraint"
+        raise TellError(f"{expected} a single real number; got {type(value).__name__} {reprlib.repr(value)}: {advice}")
     if number is None:
         raise TellError(
             f"{expected} a single real number; got {type(value).__name__} {reprlib.repr(value)}. "

@@ -21,7 +21,15 @@ from sumbo.gp.decomposition import Decomposition
 from sumbo.gp.fit import FitSettings
 from sumbo.gp.solvers import chosen
 from sumbo.methods.base import State, SuggestContext, Suggestion, check_count
-from sumbo.methods.candidates import Seen, best_seen, group_starts, loo_calibration, maximise_joint, trust_region
+from sumbo.methods.candidates import (
+    Seen,
+    best_seen,
+    group_starts,
+    loo_calibration,
+    maximise_draw,
+    maximise_joint,
+    trust_region,
+)
 from sumbo.methods.surrogate import SurrogateMethod, SurrogateSettings, learned_geometrically, update_surrogate
 from sumbo.space import Space
 from sumbo.structure.group_constraints import GroupConstraints, Named, freeze
@@ -41,6 +49,8 @@ _CERTAIN = 30.0  # standard deviations of a constraint's values
 _FIRST_MODEL = 4  # evaluations that are waited for while others run; a model of one or two leads them astray
 
 _SCARCE = 2.5  # values for each parameter; with fewer, no more is explored than predictions near the best call for
+
+_NOISY = 0.05  # share of noise in the variance of values from which on it blurs where the best is
 
 _LAST = 0.05  # share of a known budget, at its end, in which there is nothing left to explore for
 
@@ -113,6 +123,11 @@ class Auto(SurrogateMethod):
             x_t = maximise_joint(gp, ucb(0.0), context, starts, box=near, probabilities=chances)
             if gp.posterior(x_t[None])[0][0] > best:
                 return Suggestion(x_t, state, model)
+        if box is not None and not chances and _noise(model) > _NOISY:
+            # Noise blurs where the best is. Draws of the model go to all places where it may be, and tell them apart;
+            # the expected improvement goes back to one place until it is sure of the value there.
+            path = gp.sample_path(context.rng, features=512)
+            return Suggestion(maximise_draw(path, context, starts, box), state, model)
         # While others run, the model's own deviations keep points apart.
         calibrated = model.n < _SCARCE * context.D and not among_others
         improvement = log_expected_improvement(best, loo_calibration(model, seen) if calibrated else 1.0)
@@ -159,6 +174,12 @@ class Auto(SurrogateMethod):
             free_fit=_FREE_FIT,
             warp=True,
         )
+
+
+def _noise(model: AdditiveGP) -> float:
+    """The variance of a typical value's noise, on the model's scale."""
+    known = model.known_variance
+    return model.noise_variance + (0.0 if known is None else float(np.median(known)))
 
 
 def _searched(

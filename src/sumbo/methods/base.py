@@ -158,8 +158,8 @@ class SuggestContext:
         return kept if self.constraints is None else kept & (self.constraints <= 0.0).all(axis=1)
 
     def uniform(self, m: int) -> Array:
-        """Random points of the space, (m, D)."""
-        return self.region.sample(m, self.rng)
+        """Random points of the region, (m, D); a quarter of them where functions of the user's say what is in it."""
+        return self.region.sample(max(m // 4, 1) if self.region.costly else m, self.rng)
 
 
 @dataclass(frozen=True, slots=True)

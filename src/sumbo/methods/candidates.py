@@ -219,6 +219,22 @@ def maximise_joint(
     return best if stop() else _polished(value, best, context, stop)
 
 
+def maximise_draw(path: SamplePath, context: SuggestContext, starts: Array, box: Box) -> Array:
+    """Where a function drawn from a model is largest in the box. The region must be without constraints."""
+    region, stop = context.region, context.deadline.stops()
+
+    def in_box(V: Array) -> tuple[Array, Array]:
+        value, gradient = path.with_gradient(box.inside(V))
+        gradient = gradient if region.plain else np.where(region.moving(box.inside(V)), gradient, 0.0)
+        return value, (box.high - box.low) * gradient
+
+    Z = _candidates(box, starts[0], context)
+    best = np.argsort(-context.deadline.evaluated(path, Z, 0.5), kind="stable")[:_STARTS]
+    first = np.vstack([Z[best], starts])
+    points = region.snap(box.inside(optimize.ascend(in_box, box.within(first), stop=stop)[0]))
+    return _polished(path, optimize.best_of(path, np.vstack([points, first]))[0], context, stop)
+
+
 def _candidates(box: Box, incumbent: Array | None, context: SuggestContext) -> Array:
     """Random points of the box, (m, D); with an incumbent, half of them differ from it in some coordinates only."""
     region, rng, D = context.region, context.rng, context.D
@@ -230,7 +246,7 @@ def _candidates(box: Box, incumbent: Array | None, context: SuggestContext) -> A
                 kept &= context.space.active(incumbent[None])
             U[::2] = np.where(kept, incumbent, U[::2])
         return region.snap(U)
-    Z = region.sample(_CANDIDATES, rng)
+    Z = context.uniform(_CANDIDATES)
     if incumbent is None:
         return Z
     # On the way from the incumbent to points of the region, as far as the box goes: there constraints mostly hold.

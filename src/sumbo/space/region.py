@@ -31,7 +31,7 @@ from sumbo.space.constraints import Constraint, Known, Linear, check_constraints
 from sumbo.space.parameters import Float, Parameter
 from sumbo.space.space import Space
 
-TOLERANCE = 1e-9  # of a Linear, relative to the size of its terms
+TOLERANCE = 1e-11  # of a Linear, relative to the size of its terms
 _NARROW = 1e-8  # a range of sums or values narrower than this counts as one value
 _ACCEPTED = 0.05  # a larger share of the cube is sampled by rejection
 _POOL = 1024  # chains that stand for the region
@@ -154,6 +154,11 @@ class Region:
     def is_fixed(self) -> NDArray[np.bool_]:
         """Which dimensions' values are given, (D,)."""
         return np.isin(np.arange(self.space.dim), self._fixed)
+
+    @property
+    def costly(self) -> bool:
+        """Does it take functions of the user's to tell what is inside?"""
+        return len(self._known) > 0
 
     @property
     def open(self) -> bool:
