@@ -11,6 +11,7 @@ from sumbo import Categorical, Optimizer
 from sumbo.errors import SettingError
 from sumbo.methods import randomness
 from sumbo.space import Float, Int, Space
+from sumbo.space.region import Region
 
 GRID = Space({"i": Int(0, 3), "j": Int(0, 2)})
 
@@ -30,7 +31,7 @@ def test_a_trials_randomness_depends_on_seed_and_number_alone():
 
 def test_a_new_point_stays_where_it_is():
     space = Space({"x": Float(0, 2), "i": Int(0, 3)})
-    params, unit = randomness.nearest_untried(space, np.array([0.25, 0.4]), set(), np.random.default_rng(0))
+    params, unit = randomness.nearest_untried(Region(space), np.array([0.25, 0.4]), set(), np.random.default_rng(0))
     assert params == {"x": 0.5, "i": 1}
     np.testing.assert_allclose(unit, [0.25, 0.375])
 
@@ -38,10 +39,10 @@ def test_a_new_point_stays_where_it_is():
 def test_all_points_of_a_grid_come_before_one_comes_again():
     rng, seen = np.random.default_rng(0), set()
     for _ in range(GRID.size):
-        _, unit = randomness.nearest_untried(GRID, np.array([0.5, 0.5]), seen, rng)
+        _, unit = randomness.nearest_untried(Region(GRID), np.array([0.5, 0.5]), seen, rng)
         assert unit.tobytes() not in seen
         seen.add(unit.tobytes())
-    params, _ = randomness.nearest_untried(GRID, np.array([0.5, 0.5]), seen, rng)
+    params, _ = randomness.nearest_untried(Region(GRID), np.array([0.5, 0.5]), seen, rng)
     assert params == GRID.from_unit([0.5, 0.5])
 
 

@@ -211,7 +211,7 @@ MEASURED = ["--constraint", "stress=240", "--constraint", "mass=13"]
 NOT_SO = {
     "no context": (
         ASKED,
-        "missing ['wind']; every ask says what the world is like: context={...}; here: --context wind=",
+        "missing ['wind']; every ask says its value: context={...}; here: --context wind=",
     ),
     "another context": ([*ASKED, "--context", "wnd=3"], "did you mean 'wind'"),
     "no value": ([*ASKED, "--context", "wind"], "expected NAME=VALUE, got 'wind'"),

@@ -34,6 +34,9 @@ INNER = {
     ("problems/faces.py", "ValueError"),
     ("study/ledger.py", "ValueError"),
     ("study/storage.py", "ValueError"),
+    ("space/constraints.py", "TypeError"),
+    ("space/constraints.py", "self._failed"),  # a SpaceError
+    ("space/region.py", "StopIteration"),
     ("study/run.py", "KeyboardInterrupt"),
 }
 
@@ -86,7 +89,7 @@ EDITS = {
     "FitSettings is not a method": lambda state: state.update(method=method_to_dict(sumbo.gp.fit.FitSettings())),
     "'type': 'Magic'": lambda state: state.update(method={"type": "Magic"}),
     "has no setting speed; was it saved by a newer": lambda state: state["method"].update(speed=3),
-    "a state of another format needs": lambda state: state.update(sumbo=3),
+    "a state of another format needs": lambda state: state.update(sumbo=2),
 }
 
 

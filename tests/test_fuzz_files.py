@@ -231,10 +231,10 @@ def test_states(states, data):
     with contextlib.suppress(sumbo.SumboError):  # what else is raised fails the test
         opt = sumbo.Optimizer.from_dict(state)
         opt.ask()
-        assert opt.to_dict()["sumbo"] == 2
+        assert opt.to_dict()["sumbo"] == 3
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None, 1.5, [], True])
+@pytest.mark.parametrize("version", [0, 1, 2, "3", None, 1.5, [], True])
 def test_states_of_other_versions_are_refused(version, states):
     with pytest.raises(StateError, match="format"):
         sumbo.Optimizer.from_dict({**states[0], "sumbo": version})

@@ -692,12 +692,12 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (None, "expected a state of format 2 made by Optimizer.to_dict; got format None"),
+        (None, "expected a state of format 3 made by Optimizer.to_dict; got format None"),
         ([], "got format None"),
         ("{}", "got format None"),
         ({}, "got format None"),
         ({"sumbo": 999}, "got format 999"),
-        ({"sumbo": 2}, "is missing"),
+        ({"sumbo": 3}, "is missing"),
         (damaged(method={"type": "Magic"}), "expected settings of one of"),
         (damaged(method={"type": "FitSettings"}), "FitSettings is not a method"),
         (damaged(direction="up"), "direction"),

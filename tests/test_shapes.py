@@ -185,7 +185,7 @@ def test_a_constraint_that_is_no_number_makes_a_failed_trial():
 
 @pytest.mark.parametrize("constraints", ["stress", [3], [""], ["a < 3"], ["a <= b"], ["1 <= a <= 2"], ["a", "a <= 3"]])
 def test_constraints_that_make_no_sense(constraints):
-    with pytest.raises(SpaceError, match="^constraints: "):
+    with pytest.raises(SpaceError, match=r"^constraints: "):
         sumbo.Optimizer([(0, 1)], constraints=constraints)
 
 

@@ -46,7 +46,6 @@ def helpful(error, *words):
     ("low", "high", "word"),
     [
         (1.0, 0.0, "swap"),
-        (1.0, 1.0, "below"),
         (0.0, math.inf, "finite"),
         (-math.inf, 0.0, "finite"),
         (math.nan, 1.0, "finite"),

@@ -143,7 +143,7 @@ class Auto(SurrogateMethod):
 
     def _constraints(self, context: SuggestContext, state: State) -> tuple[list[Satisfied], State]:
         """What is known of each constraint that is told with the values, and the state with what to keep of it."""
-        if context.constraints is None:
+        if context.constraints is None or not context.has_values:
             return [], state
         told = np.isfinite(context.constraints).all(axis=1)
         known: list[Any] = context.state.get("constraints", [])

@@ -148,8 +148,9 @@ class SuggestContext:
 
     @property
     def has_values(self) -> bool:
-        """Has any evaluation succeeded?"""
-        return bool(np.isfinite(self.y).any())
+        """Has any evaluation succeeded, and told all constraints?"""
+        told = np.isfinite(self.y)
+        return bool((told if self.constraints is None else told & np.isfinite(self.constraints).all(axis=1)).any())
 
     @property
     def feasible(self) -> NDArray[np.bool_]:

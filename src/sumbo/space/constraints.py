@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import math
 import re
@@ -206,16 +207,11 @@ class OutcomeConstraint:
             raise SpaceError(f"constraints: expected {form}, got {show(text)}")
         if not re.search("[<>=]", text):
             return cls(text.strip())
-        match = _COMPARISON.fullmatch(text)
-        try:
-            if match is None or re.search("[<>=]", match[1] + match[3]):
-                raise ValueError
-            limit = float(match[3])
-        except ValueError:
-            limit = math.nan
-        if match is None or not math.isfinite(limit):
-            raise SpaceError(f"constraints: expected {form}, got {show(text)}")
-        return cls(match[1], limit, match[2] == ">=")
+        if (match := _COMPARISON.fullmatch(text)) and not re.search("[<>=]", match[1]):
+            with contextlib.suppress(ValueError):
+                if math.isfinite(limit := float(match[3])):
+                    return cls(match[1], limit, match[2] == ">=")
+        raise SpaceError(f"constraints: expected {form}, got {show(text)}")
 
     def amount(self, measured: float) -> float:
         """By how much it is broken; at most 0 where it holds."""
