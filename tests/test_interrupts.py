@@ -57,6 +57,14 @@ class Presser:
         os.kill(os.getpid(), self._number)
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_python_s():
+    """A suite that a script starts in the background ignores Ctrl-C, and would never end here."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def hills(x):
     return float(np.cos(6.0 * x).sum() + x[0] * x[1])
 
