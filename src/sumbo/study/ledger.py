@@ -229,23 +229,22 @@ class Ledger:
         Raises:
             SpaceError: the point is not in the space. Nothing changes.
         """
-        x = self.space.array(params)
-        # Through the array: plain Python types in the space's order, digits unchanged.
-        text, unit = json.dumps(self.space.from_array(x)), self.space.encode(x)
         with self.writing() as sequence:
-            asked = Record(len(self.records), text, unit, sequence, signature=digest(self.space.to_dict()))
-            record = told(asked, result, sequence)
+            record = told(self._own(params, sequence), result, sequence)
             self.put(record, sequence)
         return record
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Add a point of the user's own that waits to be evaluated. A SpaceError if it is not in the space."""
-        x = self.space.array(params)
-        text, unit = json.dumps(self.space.from_array(x)), self.space.encode(x)
         with self.writing() as sequence:
-            signature = digest(self.space.to_dict())
-            asked = Record(len(self.records), text, unit, sequence, signature=signature, state="waiting")
-            self.put(replace(asked, started=time.time()), sequence)
+            self.put(replace(self._own(params, sequence), state="waiting", started=time.time()), sequence)
+
+    def _own(self, params: Mapping[str, Any], sequence: int) -> Record:
+        """A new trial at a point of the user's own."""
+        x = self.space.array(params)
+        # Through the array: plain Python types in the space's order, digits unchanged.
+        text, unit = json.dumps(self.space.from_array(x)), self.space.encode(x)
+        return Record(len(self.records), text, unit, sequence, signature=digest(self.space.to_dict()))
 
     def cancel(self, number: int) -> bool:
         """A trial will not be evaluated, and its point is free again; False if it has ended."""
