@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BASE := .venv/.base
 
-.PHONY: demo quick test check bench regret scaling structure parallel format table figure clean paper crash load shapes fuzz coverage audit
+.PHONY: demo quick test check bench regret scaling structure parallel format table figure clean paper crash load shapes suite fuzz coverage audit
 .DEFAULT_GOAL := test
 
 $(BASE): pyproject.toml
@@ -41,6 +41,10 @@ bench: $(STAMP)           ## speed against LAPACK and peers, as ratios; peers by
 
 regret: $(STAMP)          ## regret beside other optimisers (hours; goes on where it stopped); peers as for `bench`
 	$(BIN)/python benchmarks/regret.py
+
+SET := development
+suite: $(STAMP)           ## `auto` beside eleven methods, SET=development or test (hours; goes on where it stopped); peers as for `bench`
+	$(BIN)/python benchmarks/suite.py --set $(SET)
 
 scaling: $(STAMP)         ## seconds and memory against observations and parameters
 	$(BIN)/python benchmarks/scaling.py --out docs/scaling.jsonl --markdown docs/scaling.md --plot docs/scaling.svg

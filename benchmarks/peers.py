@@ -5,7 +5,8 @@ BoTorch and CMA-ES search the unit cube, and `Space.from_unit` rounds what must 
 `pip install 'sumbo[peers]'`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -30,14 +31,26 @@ class Peer(NamedTuple):
 
     def missing(self) -> list[str]:
         """What it needs and is not installed."""
-        return [package for package in self.needs if find_spec(package) is None]
+        return lacking(self.needs)
+
+    def versions(self) -> dict[str, str]:
+        """Of what it needs."""
+        return {package: version(package) for package in self.needs}
 
 
-def optuna_gp(f: Objective, space: Space, direction: Direction, budget: int, seed: int) -> None:
-    """Optuna's GPSampler."""
+def lacking(packages: Iterable[str]) -> list[str]:
+    """Those that are not installed."""
+    return [package for package in packages if find_spec(package) is None]
+
+
+def optuna_gp(
+    f: Objective, space: Space, direction: Direction, budget: int, seed: int, deterministic: bool = False
+) -> None:
+    """Optuna's GPSampler, which may be told that there is no noise."""
     import optuna
 
-    _optimise(f, space, direction, budget, optuna.samplers.GPSampler(seed=seed))
+    sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=deterministic)
+    _optimise(f, space, direction, budget, sampler)
 
 
 def optuna_tpe(f: Objective, space: Space, direction: Direction, budget: int, seed: int) -> None:
@@ -63,15 +76,22 @@ def _suggested(trial: Any, name: str, parameter: Parameter) -> Any:
     return suggest(name, parameter.low, parameter.high, log=parameter.log)
 
 
-def botorch(f: Objective, space: Space, direction: Direction, budget: int, seed: int) -> None:
-    """BoTorch's default: SingleTaskGP and log expected improvement, after a Sobol start."""
+def botorch(
+    f: Objective,
+    space: Space,
+    direction: Direction,
+    budget: int,
+    seed: int,
+    model: Callable[[Any, Any], Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """BoTorch's default: SingleTaskGP and log expected improvement, after a Sobol start.
+
+    Other models of points and values may be given, and options of how the acquisition is maximised.
+    """
     import torch
     from botorch.acquisition import LogExpectedImprovement
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
-    from botorch.models.transforms import Standardize
     from botorch.optim import optimize_acqf
-    from gpytorch.mlls import ExactMarginalLogLikelihood
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)
@@ -86,12 +106,29 @@ def botorch(f: Objective, space: Space, direction: Direction, budget: int, seed:
     start = torch.quasirandom.SobolEngine(D, scramble=True, seed=seed).draw(min(_INITIAL, budget)).double()
     X, Y = evaluated(start)
     for _ in range(budget - len(X)):
-        gp = SingleTaskGP(X, Y, outcome_transform=Standardize(1))
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(gp.likelihood, gp))
-        acquisition = LogExpectedImprovement(gp, Y.max())
-        x, _ = optimize_acqf(acquisition, cube, q=1, num_restarts=_RESTARTS, raw_samples=_RAW_SAMPLES)
+        acquisition = LogExpectedImprovement((model or _single_task)(X, Y), Y.max())
+        x, _ = optimize_acqf(
+            acquisition, cube, q=1, num_restarts=_RESTARTS, raw_samples=_RAW_SAMPLES, options=dict(options or {})
+        )
         x, y = evaluated(x)
         X, Y = torch.cat([X, x]), torch.cat([Y, y])
+
+
+def _single_task(X: Any, Y: Any) -> Any:
+    from botorch.models import SingleTaskGP
+
+    return fitted(SingleTaskGP, X, Y)
+
+
+def fitted(kind: Callable[..., Any], X: Any, Y: Any, **settings: Any) -> Any:
+    """A model of BoTorch of standardised values, its parameters those that the data makes most likely."""
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models.transforms import Standardize
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    gp = kind(X, Y, outcome_transform=Standardize(1), **settings)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(gp.likelihood, gp))
+    return gp
 
 
 def cma_es(f: Objective, space: Space, direction: Direction, budget: int, seed: int) -> None:

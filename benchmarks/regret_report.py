@@ -322,15 +322,15 @@ def short(value: float, digits: int = 3) -> str:
 # --- the page ---
 
 
-def write_page(path: Path, text: str, introduction: str) -> None:
+def write_page(path: Path, text: str, introduction: str, begin: str = BEGIN, end: str = END) -> None:
     """Put the text between the page's markers; a new page begins with the introduction.
 
     Raises:
         ValueError: The page is there, without the markers.
     """
-    page = path.read_text(encoding="utf-8") if path.exists() else f"{introduction}\n{BEGIN}\n{END}\n"
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} must have the lines {BEGIN!r} and {END!r}, between which the tables go")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    page = path.read_text(encoding="utf-8") if path.exists() else f"{introduction}\n{begin}\n{end}\n"
+    before, begun, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
+        raise ValueError(f"{path} must have the lines {begin!r} and {end!r}, between which the tables go")
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")

@@ -1,9 +1,6 @@
 """What the regret benchmark runs: its problems, its methods, and one run of one on the other."""
 
 import importlib
-import time
-import traceback
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from peers import PEERS, Objective
 from plain import Plain
-from runs import Run, Timed, Work, measured, news
+from runs import Run, Work, attempt, measured, news
 
 import sumbo
 from sumbo.gp.fit import FitSettings
@@ -133,20 +130,8 @@ def run(task: Task) -> Run:
     line = {**task._asdict(), "versions": {p: version(p) for p in ("sumbo", *needs)}}
     problem = problem_of(task.problem, task.seed)
     observed = Observed(problem)
-    timed = Timed(observed)
-    start = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            search(task, problem, timed)
-        seconds = time.perf_counter() - start - timed.seconds
-        if len(observed.values) != task.budget:
-            raise RuntimeError(f"{len(observed.values)} evaluations were made instead of {task.budget}")
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        what = f"{type(error).__name__}: {error}"[:300]
-        return {**line, "error": f"{what} ({where.name}, after {len(observed.values)} evaluations)"}
-    return {**line, **measured(observed.values, problem, seconds)}
+    seconds, error = attempt(lambda f: search(task, problem, f), observed, task.budget)
+    return {**line, **({"error": error} if error else measured(observed.values, problem, seconds))}
 
 
 def search(task: Task, problem: Problem, f: Objective) -> None:
@@ -181,9 +166,9 @@ class Observed:
         return self.problem(x)
 
 
-def warm_up() -> None:
+def warm_up(methods: Iterable[str | Method] = ("auto", Plain(), sumbo.AddGPUCB.paper(2))) -> None:
     """Import and compile what sumbo's methods use, so that no run's clock counts it."""
-    for method in ("auto", Plain(), sumbo.AddGPUCB.paper(2)):
+    for method in methods:
         sumbo.maximize(sum, [(0.0, 1.0)] * 4, 34, method=method, seed=0, progress=False)
 
 

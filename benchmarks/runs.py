@@ -11,6 +11,8 @@ import signal
 import statistics
 import sys
 import time
+import traceback
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -182,6 +184,27 @@ class Timed:
         value = self.f(point)
         self.seconds += time.perf_counter() - start
         return value
+
+
+def attempt(search: Callable[[Timed], None], f: Any, budget: int) -> tuple[float, str | None]:
+    """Let a search spend a budget on an objective, which keeps its `values`.
+
+    Returns:
+        The seconds that were not the objective's, and what went wrong, if anything did.
+    """
+    timed, error = Timed(f), None
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search(timed)
+        if len(f.values) != budget:
+            raise RuntimeError(f"{len(f.values)} evaluations were made instead of {budget}")
+    except Exception as raised:
+        where = traceback.extract_tb(raised.__traceback__)[-1]
+        what = f"{type(raised).__name__}: {raised}"[:300]
+        error = f"{what} ({where.name}, after {len(f.values)} evaluations)"
+    return time.perf_counter() - start - timed.seconds, error
 
 
 def measured(values: Sequence[float], problem: Problem, seconds: float) -> Run:
