@@ -13,14 +13,13 @@ method, delete its lines.
 import argparse
 import sys
 from collections.abc import Mapping
-from concurrent.futures import BrokenExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
 from peers import PEERS
 from regret_report import report, write_page
 from regret_runs import ABLATION, COMPARED, METHODS, PROBLEMS, WORK, Task, task_of, wanted
-from runs import EVERY, STOPPED, Run, complete, default_jobs, read_lines
+from runs import EVERY, Run, command, complete, default_jobs, read_lines
 
 RUNS = Path(__file__).parents[1] / "docs" / "regret.jsonl"
 INTRODUCTION = """# Regret
@@ -32,7 +31,7 @@ Made by `make regret`.
 def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     lost = 0
-    try:
+    with command(__file__):
         done = read_lines(options.out, task_of)
         if not options.report:
             lost = complete(WORK, tasks(options), done, options.out, options.jobs)
@@ -44,13 +43,6 @@ def main(arguments: list[str] | None = None) -> int:
         plot(done, picture)
         shown = f"\n![Regret against evaluations]({picture.name})\n" if picture.exists() else ""
         write_page(options.out.with_suffix(".md"), report(done) + shown, INTRODUCTION)
-    except KeyboardInterrupt:
-        return STOPPED
-    except BrokenExecutor:
-        # Its own words, if it had any, are above.
-        sys.exit(f"{Path(__file__).name}: a worker process died (killed, or out of memory?); the same command goes on")
-    except (OSError, ValueError) as error:
-        sys.exit(f"{Path(__file__).name}: {error}")
     return 1 if lost else 0
 
 

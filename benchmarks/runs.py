@@ -14,7 +14,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,6 +124,21 @@ def started(work: Work[Task], tasks: Sequence[Task], jobs: int) -> Iterator[dict
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def command(file: str) -> Iterator[None]:
+    """What ends a benchmark's command early becomes a sentence and a status; `file` is the command's."""
+    name = Path(file).name
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+    except BrokenExecutor:
+        # Its own words, if it had any, are above.
+        sys.exit(f"{name}: a worker process died (killed, or out of memory?); the same command goes on")
+    except (OSError, ValueError) as error:
+        sys.exit(f"{name}: {error}")
 
 
 # --- the file ---

@@ -10,10 +10,9 @@ remembered by problem, method and seed only: after a change of a method, delete 
 
 import argparse
 import sys
-from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
-from runs import STOPPED, complete, default_jobs, read_lines
+from runs import command, complete, default_jobs, read_lines
 from shape_report import write_page
 from shape_runs import METHODS, PROBLEMS, SEEDS, SYSTEMS, WORK, Task, missing, task_of, wanted
 
@@ -23,18 +22,11 @@ RUNS = Path(__file__).parents[1] / "docs" / "shapes.jsonl"
 def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     lost = 0
-    try:
+    with command(__file__):
         if not options.report:
             done = read_lines(options.out, task_of)
             lost = complete(WORK, tasks(options), done, options.out, options.jobs)
         write_page(read_lines(options.out, task_of), options.out.with_suffix(".md"))
-    except KeyboardInterrupt:
-        return STOPPED
-    except BrokenExecutor:
-        # Its own words, if it had any, are above.
-        sys.exit(f"{Path(__file__).name}: a worker process died (killed, or out of memory?); the same command goes on")
-    except (OSError, ValueError) as error:
-        sys.exit(f"{Path(__file__).name}: {error}")
     return 1 if lost else 0
 
 

@@ -15,14 +15,13 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
 from peers import lacking
 from regret_report import write_page
 from regret_runs import ABLATION, Task
-from runs import EVERY, STOPPED, complete, default_jobs, read_lines
+from runs import EVERY, command, complete, default_jobs, read_lines
 from suite_peers import HEBO_PYTHON, PEERS
 from suite_report import BEGIN, END, report
 from suite_runs import PLAN_OF, PLANS, WORK, sets, task_of, wanted
@@ -35,19 +34,12 @@ INTRODUCTION = "# `auto` beside other optimisers\n"
 def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     lost = 0
-    try:
+    with command(__file__):
         if not options.report:
             done = read_lines(options.out, task_of)
             lost = complete(WORK, tasks(options), done, options.out, options.jobs)
         page = RUNS.with_name(PAGE) if options.out.resolve() == RUNS else options.out.with_suffix(".md")
         write_page(page, report(read_lines(options.out, task_of)), INTRODUCTION, BEGIN, END)
-    except KeyboardInterrupt:
-        return STOPPED
-    except BrokenExecutor:
-        # Its own words, if it had any, are above.
-        sys.exit(f"{Path(__file__).name}: a worker process died (killed, or out of memory?); the same command goes on")
-    except (OSError, ValueError) as error:
-        sys.exit(f"{Path(__file__).name}: {error}")
     return 1 if lost else 0
 
 

@@ -34,8 +34,7 @@ def turbo(f: Objective, space: Space, direction: Direction, budget: int, seed: i
     sign, rng, D = (1.0 if direction == "minimize" else -1.0), np.random.default_rng(seed), space.dim
     left = budget
     while left:
-        first = qmc.Sobol(D, rng=rng).random(min(2 * D, _INITIAL, left))
-        X = space.snap(first)
+        X = space.snap(_sobol(min(2 * D, _INITIAL, left), D, rng))
         losses = [sign * f(space.from_unit(u)) for u in X]
         left -= len(X)
         side, successes, failures, theta = _SIDE, 0, 0, None
@@ -52,6 +51,11 @@ def turbo(f: Objective, space: Space, direction: Direction, budget: int, seed: i
                 side, successes = min(2.0 * side, _LARGEST), 0
             elif failures == D:
                 side, failures = side / 2.0, 0
+
+
+def _sobol(n: int, D: int, rng: np.random.Generator) -> Array:
+    """The first n scrambled Sobol points."""
+    return qmc.Sobol(D, rng=rng).random_base2((n - 1).bit_length())[:n]
 
 
 def _standardised(losses: list[float]) -> Array:
@@ -74,7 +78,7 @@ def candidates_of(centre: Array, lengthscales: Array, side: float, rng: np.rando
     sides = side * lengthscales / np.exp(np.mean(np.log(lengthscales)))  # their product is side^D
     low, high = np.clip(centre - sides / 2, 0.0, 1.0), np.clip(centre + sides / 2, 0.0, 1.0)
     n = min(100 * D, _CANDIDATES)
-    points = low + (high - low) * qmc.Sobol(D, rng=rng).random(n)
+    points = low + (high - low) * _sobol(n, D, rng)
     moved = rng.random((n, D)) < min(1.0, _PERTURBED / D)
     moved[np.arange(n), rng.integers(D, size=n)] = True  # at least one of each
     return np.where(moved, points, centre)
