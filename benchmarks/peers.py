@@ -120,14 +120,15 @@ def _single_task(X: Any, Y: Any) -> Any:
     return fitted(SingleTaskGP, X, Y)
 
 
-def fitted(kind: Callable[..., Any], X: Any, Y: Any, **settings: Any) -> Any:
-    """A model of BoTorch of standardised values, its parameters those that the data makes most likely."""
+def fitted(kind: Callable[..., Any], X: Any, Y: Any, steps: int | None = None, **settings: Any) -> Any:
+    """A model of BoTorch of standardised values, its parameters the most likely ones that some steps find."""
     from botorch.fit import fit_gpytorch_mll
     from botorch.models.transforms import Standardize
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
     gp = kind(X, Y, outcome_transform=Standardize(1), **settings)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(gp.likelihood, gp))
+    limit = {} if steps is None else {"optimizer_kwargs": {"options": {"maxiter": steps}}}
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(gp.likelihood, gp), **limit)
     return gp
 
 

@@ -14,6 +14,8 @@ from sumbo.regret import Direction
 from sumbo.space import Space
 
 _RAASP = {"sample_around_best": True, "sample_around_best_sigma": 1e-3}
+# Of a fit: without a prior it goes on for thousands (minutes, with 100 parameters), and predicts no better for it.
+_STEPS = 200
 _WARM_UP, _SAMPLES, _THINNING = 256, 128, 16  # of NUTS, as in BoTorch's tutorial
 
 
@@ -49,13 +51,13 @@ def _msr_model(X: Any, Y: Any) -> Any:
 
     kernel = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=X.shape[1]))
     kernel.base_kernel.lengthscale = math.sqrt(X.shape[1]) / 10.0
-    return fitted(SingleTaskGP, X, Y, covar_module=kernel)
+    return fitted(SingleTaskGP, X, Y, _STEPS, covar_module=kernel)
 
 
 def _additive_model(X: Any, Y: Any) -> Any:
     from botorch.models.additive_gp import OrthogonalAdditiveGP
 
-    return fitted(OrthogonalAdditiveGP, X, Y, second_order=True)
+    return fitted(OrthogonalAdditiveGP, X, Y, _STEPS, second_order=True)
 
 
 def _saas_model(seed: int, X: Any, Y: Any) -> Any:
@@ -103,4 +105,4 @@ def _spherical_model(X: Any, Y: Any) -> Any:
             squared = z.square().sum(-1, keepdim=True)
             return torch.cat([2.0 * z, squared - 1.0], dim=-1) / (squared + 1.0)
 
-    return fitted(SingleTaskGP, X, Y, covar_module=SphericalLinear(X.shape[1]))
+    return fitted(SingleTaskGP, X, Y, _STEPS, covar_module=SphericalLinear(X.shape[1]))

@@ -24,13 +24,25 @@ class Plan(NamedTuple):
         seeds: Seeds of a problem.
         long: Seeds of a problem with many evaluations.
         largest: The dimension above which it is too slow.
-        few: Is it run on four problems only?
+        problems: How many it is run on, half of them synthetic and half of them real; all, if not told.
     """
 
     seeds: int
     long: int = 0
     largest: int | None = None
-    few: bool = False
+    problems: int | None = None
+
+    def chosen(self, entries: Mapping[str, Any]) -> set[str]:
+        """The problems of a set that it is run on: where not all, of dimensions from the least to the largest."""
+        there = {name: e for name, e in entries.items() if e.dim <= (self.largest or e.dim)}
+        if self.problems is None:
+            return set(there)
+        found = set()
+        for real in (False, True):
+            by_size = sorted((n for n in there if there[n].real is real), key=lambda name: there[name].dim)
+            count = min(self.problems // 2, len(by_size))
+            found |= {by_size[i] for i in np.linspace(0, len(by_size) - 1, count).round().astype(int)}
+        return found
 
 
 # From cheap to slow, which is also the order of work.
@@ -41,15 +53,10 @@ PLANS = {
     "optuna-tpe": Plan(10, long=5),
     "turbo": Plan(10, long=5),
     "optuna-gp": Plan(5, long=2),
-    "hebo": Plan(3, largest=100),
-    "botorch-raasp": Plan(3, largest=100),
-    "msr": Plan(3, largest=100),
-    "spherical-linear": Plan(3, largest=100),
-    "orthogonal-additive": Plan(2, largest=100, few=True),
-    "saasbo": Plan(2, largest=100, few=True),
+    **dict.fromkeys(("hebo", "botorch-raasp", "msr", "spherical-linear"), Plan(3, largest=100, problems=12)),
+    **dict.fromkeys(("orthogonal-additive", "saasbo"), Plan(2, largest=25, problems=4)),
 }
 PLAN_OF = PLANS | dict.fromkeys(ABLATION, PLANS["auto"]._replace(long=0))
-_FEW = 2  # problems of each kind, synthetic and real
 
 
 def sets() -> dict[str, dict[str, Any]]:
@@ -63,12 +70,6 @@ def entry(problem: str) -> Any:
     return next(found[problem] for found in sets().values() if problem in found)
 
 
-def few(entries: Mapping[str, Any]) -> set[str]:
-    """The problems of the slowest methods: the smallest two that are synthetic, and the smallest two that are real."""
-    by_size = sorted(entries, key=lambda name: entries[name].dim)
-    return {name for real in (False, True) for name in [n for n in by_size if entries[n].real is real][:_FEW]}
-
-
 def wanted(
     entries: Mapping[str, Any],
     methods: Iterable[str],
@@ -80,14 +81,13 @@ def wanted(
 
     Seeds and budget are the plan's; given, they are those of every run, and none is repeated with many evaluations.
     """
-    problems, smallest = list(problems), few(entries)
+    problems = list(problems)
     long = set() if budget else set(importlib.import_module("suite_problems").LONG)
     tasks = []
     for method in methods:
         plan = PLAN_OF[method]
-        for name in problems:
-            if entries[name].dim > (plan.largest or entries[name].dim) or (plan.few and name not in smallest):
-                continue
+        chosen = plan.chosen(entries)
+        for name in [name for name in problems if name in chosen]:
             own = budget or entries[name].budget
             tasks += [Task(method, name, seed, own) for seed in range(seeds or plan.seeds)]
             if name in long:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,8 +108,13 @@ def test_who_runs_on_what_and_how_often():
     assert seeds("auto", "mixed", 1000) == 0
 
 
-def test_the_slowest_run_on_the_smallest_two_of_each_kind():
-    assert suite_runs.few(suite_runs.sets()["development"]) == {"bowl", "noisy-bowl", "mixed"}
+def test_the_slow_run_on_problems_of_all_sizes_half_of_them_real():
+    kinds = {"s": (False, (40, 8, 30, 12, 200)), "r": (True, (9, 25, 101, 10, 99))}
+    entries = {f"{k}{dim}": SimpleNamespace(dim=dim, real=real) for k, (real, dims) in kinds.items() for dim in dims}
+    assert suite_runs.Plan(1, largest=100, problems=4).chosen(entries) == {"s8", "s40", "r9", "r99"}
+    assert suite_runs.Plan(1, largest=100, problems=6).chosen(entries) == {"s8", "s30", "s40", "r9", "r25", "r99"}
+    assert suite_runs.Plan(1, largest=100, problems=20).chosen(entries) == set(entries) - {"s200", "r101"}
+    assert suite_runs.Plan(1).chosen(entries) == set(entries)
 
 
 def test_work_goes_seed_by_seed_cheap_methods_first_and_many_evaluations_last():
