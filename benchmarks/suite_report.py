@@ -19,7 +19,7 @@ from suite_stats import Interval, friedman, holm, mean_ranks, median_interval, r
 from sumbo._typing import Array
 
 BEGIN, END = "<!-- suite: made by make suite, do not edit -->", "<!-- suite: end -->"
-FINAL, AVERAGE = "final simple regret", "R_T / T"
+FINAL, AVERAGE = "Final simple regret", "R_T / T"
 # A regret below this share of what random search leaves counts as that much in ranks and ratios: the optimum is found.
 # Where the optimum is unknown the best run has a regret of 0, which is more than is known.
 _FOUND_KNOWN, _FOUND_UNKNOWN = 1e-6, 1e-2
@@ -36,22 +36,24 @@ class Results:
         self.budget, self.problems = budget, list(problems)
         self.runs = {t: r for t, r in runs.items() if t.budget == budget and t.problem in self.problems and "best" in r}
         self.references = references(runs)
-        self.methods = [m for m in (*PLANS, *ABLATION) if any(t.method == m for t in self.runs)]
+        self._by_seed: dict[tuple[str, str], dict[int, Run]] = defaultdict(dict)
+        for task, run in sorted(self.runs.items(), key=lambda item: item[0]):
+            self._by_seed[task.problem, task.method][task.seed] = run
+        self.methods = [m for m in (*PLANS, *ABLATION) if any(m == method for _, method in self._by_seed)]
 
     def of(self, problem: str, method: str, measure: str) -> dict[int, float]:
         """One regret per seed."""
         found = {}
-        for task, run in self.runs.items():
-            if (task.problem, task.method) == (problem, method):
-                sign = 1.0 if run["direction"] == "minimize" else -1.0
-                value = run["best"][-1] if measure == FINAL else run["mean"]
-                found[task.seed] = sign * (value - self.references[problem, task.seed])
-        return dict(sorted(found.items()))
+        for seed, run in self._by_seed.get((problem, method), {}).items():
+            sign = 1.0 if run["direction"] == "minimize" else -1.0
+            value = run["best"][-1] if measure == FINAL else run["mean"]
+            found[seed] = sign * (value - self.references[problem, seed])
+        return found
 
     def floor(self, problem: str) -> float:
         """The regret below which there is nothing to tell apart."""
         left = list(self.of(problem, "random", FINAL).values())
-        known = all(run["optimum"] is not None for task, run in self.runs.items() if task.problem == problem)
+        known = all(run["optimum"] is not None for run in self._by_seed.get((problem, "random"), {}).values())
         share = _FOUND_KNOWN if known else _FOUND_UNKNOWN
         return max(_TINY, share * statistics.median(left)) if left else _TINY
 
@@ -102,7 +104,7 @@ def _of_set(name: str, entries: Mapping[str, object], runs: Mapping[Task, Run]) 
         for level, compared in levels(methods, budget):
             parts += [comparison(results, compared, level, measure) for measure in (FINAL, AVERAGE)]
         for measure in (FINAL, AVERAGE):
-            parts += [f"{measure.capitalize()}, median and its 95% interval over seeds; the lowest median is bold."]
+            parts += [f"{measure}, median, its 95% interval and the number of seeds; the lowest is bold."]
             parts += [median_table(results, methods, measure)]
         parts += ["Seconds per suggestion, median over runs, one thread each.", seconds_table(results, methods)]
         if variants := [m for m in ABLATION if m in results.methods]:
@@ -141,8 +143,9 @@ def comparison(results: Results, methods: list[str], seeds: int, measure: str) -
         cells = [f"{typical[k]:.2f}", f"{adjusted[k]:.2g}"] if k != mine else [NONE, NONE]
         rows.append([methods[k], f"{ranks[k]:.2f}", f"{best} of {len(problems)}", *cells])
     stand = standing(losses[:, mine], losses[:, others])
-    text = f"{measure.capitalize()} of {len(methods)} methods on {len(problems)} problems, "
-    text += f"seeds 0 to {seeds - 1} as far as all have them. " if seeds > 1 else "seed 0. "
+    counts = {len(paired[problem]["auto"]) for problem in problems}
+    common = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
+    text = f"{measure} of {len(methods)} methods on {len(problems)} problems, medians over {common} of {seeds} seeds. "
     text += f"Friedman's test: p = {friedman(losses):.2g}. `auto` has the best median or ties with it on "
     text += (
         f"{stand.best} of {len(problems)} ({stand.best / len(problems):.0%}); its worst ratio to the best peer's is "
@@ -153,7 +156,7 @@ def comparison(results: Results, methods: list[str], seeds: int, measure: str) -
 
 
 def median_table(results: Results, methods: list[str], measure: str) -> str:
-    """A row for each problem, a column for each method; with fewer seeds than planned the cell says how many."""
+    """A row for each problem, a column for each method."""
     rows = []
     for problem in results.problems:
         found = {method: list(results.of(problem, method, measure).values()) for method in methods}
@@ -169,7 +172,8 @@ def _median_cell(interval: Interval | None, seeds: int, lowest: float) -> str:
     if interval is None:
         return NONE
     text = f"**{short(interval.middle)}**" if interval.middle == lowest else short(interval.middle)
-    return f"{text} ({short(interval.low, 2)} to {short(interval.high, 2)}; {seeds})"
+    spread = f"{short(interval.low, 2)} to {short(interval.high, 2)}; " if seeds > 1 else ""
+    return f"{text} ({spread}{seeds})"
 
 
 def seconds_table(results: Results, methods: list[str]) -> str:
