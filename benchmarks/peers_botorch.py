@@ -14,7 +14,7 @@ from sumbo.regret import Direction
 from sumbo.space import Space
 
 _RAASP = {"sample_around_best": True, "sample_around_best_sigma": 1e-3}
-# Of a fit: without a prior it goes on for thousands (minutes, with 100 parameters), and predicts no better for it.
+# Of a fit, for the sake of time: without a prior it can go on for thousands, half a minute with 100 parameters.
 _STEPS = 200
 _WARM_UP, _SAMPLES, _THINNING = 256, 128, 16  # of NUTS, as in BoTorch's tutorial
 
@@ -74,7 +74,8 @@ def _spherical_model(X: Any, Y: Any) -> Any:
     """k(x, x') = b0 + b1 <P(z), P(z')>, b0 + b1 = 1: the linear kernel of points on a sphere.
 
     z = (x - 1/2) / (a l) with lengthscales l, P(z) = (2 z, |z|^2 - 1) / (|z|^2 + 1) is the inverse stereographic
-    projection, and a^2 is a learned share of the largest |(x - 1/2) / l|^2 in the cube.
+    projection, and a^2 is a learned share of the largest |(x - 1/2) / l|^2 in the cube. That share and the prior are
+    as in public implementations of the paper.
     """
     import torch
     from botorch.models import SingleTaskGP
