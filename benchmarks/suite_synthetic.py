@@ -165,7 +165,7 @@ def dixon_price(d: int) -> Textbook:
         chain = i * (2 * x[:, 1:] ** 2 - x[:, :-1]) ** 2
         return np.log1p((x[:, 0] - 1) ** 2 + chain.sum(axis=1))
 
-    exponent: Array = 1 - 0.5 ** np.arange(d)  # x_1 = 1, and x_i^2 = x_{i-1} / 2
+    exponent = 1.0 - np.exp2(-np.arange(d, dtype=np.float64))  # x_1 = 1, and x_i^2 = x_{i-1} / 2
     return Textbook(values, (-10.0, 10.0), np.exp2(-exponent), 0.0, _together(d))
 
 
