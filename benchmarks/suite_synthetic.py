@@ -304,18 +304,18 @@ class Draw(NamedTuple):
         return -float(np.cos(angles) @ self.sizes), self.waves @ (np.sin(angles) * self.sizes)
 
     def highest(self) -> float:
-        """The maximum over the unit cube: the best of 12 climbs, from the highest of many points that are apart."""
+        """The maximum over the unit cube: the best of 40 climbs, from the highest of many points that are apart."""
         from scipy.optimize import minimize
         from scipy.stats import qmc
 
         d = len(self.waves)
-        X = qmc.Sobol(d, scramble=False).random_base2(9 + d)
+        X = qmc.Sobol(d, scramble=False).random_base2(10 + d)
         X = X[np.argsort(-self.values(X))]
         starts: list[Array] = []
-        while len(starts) < 12 and len(X):
+        while len(starts) < 40 and len(X):
             starts.append(X[0])
-            X = X[((X - X[0]) ** 2).sum(axis=1) > 0.1**2]
-        tight = {"ftol": 1e-14, "gtol": 1e-8}
+            X = X[((X - X[0]) ** 2).sum(axis=1) > 0.08**2]
+        tight = {"ftol": 1e-13, "gtol": 1e-7}
         ends = [
             minimize(self.negative, x, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * d, options=tight) for x in starts
         ]
