@@ -1,29 +1,13 @@
 """Three small problems in the place of `benchmarks/suite_problems.py`."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+
+from suite_task import Entry as SuiteEntry
+from suite_task import Task
 
 import sumbo
 
-
-@dataclass(frozen=True)
-class Task:
-    space: sumbo.Space
-    value: Callable[[Any], float]
-    direction: Literal["minimize", "maximize"]
-    optimum: float | None
-    noise: float = 0.0
-    groups: tuple[tuple[int, ...], ...] | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
-    make: Callable[[int], Task]
-    dim: int
-    real: bool
-    needs: tuple[str, ...] = ()
-    budget: int = 20
+Entry = partial(SuiteEntry, budget=20)
 
 
 def _bowl(dim, noise=0.0):
