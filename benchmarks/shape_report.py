@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import regret_report
 from runs import Run
 from shape_problems import DESIGNS
 from shape_runs import HELD_OUT, PAIRS, PROBLEMS, SEEDS, SYSTEMS, TOLERANCE, Task, wanted
@@ -252,14 +253,5 @@ def noise_table(runs: Runs) -> list[str]:
 
 
 def write_page(runs: Runs, path: Path) -> None:
-    """Put the tables between the page's marks; a new page begins with the introduction.
-
-    Raises:
-        ValueError: The page is there, without the marks.
-    """
-    page = path.read_text(encoding="utf-8") if path.exists() else f"{INTRODUCTION}\n{BEGIN}\n{END}\n"
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} must have the lines {BEGIN!r} and {END!r}, between which the tables go")
-    path.write_text(f"{before}{BEGIN}\n\n{report(runs)}\n\n{END}{after}", encoding="utf-8")
+    """Put the tables between the page's marks; a ValueError if it is there without them."""
+    regret_report.write_page(path, report(runs) + "\n", INTRODUCTION, BEGIN, END)
